@@ -1,6 +1,6 @@
 // Answers the planners' questions about candidate fusion blocks: can this be one kernel, and how long does it take?
 // Kernels come from the kernel cache and latencies from LatencyAnswers, both of which remember, so a planner may repeat
-// a question freely. This unit knows only what a fusion question means: one kernel measured beside two.
+// a question freely. This unit knows only what a comparison means: sequences of kernels that are measured beside each other.
 #ifndef FUSION_COMPILER_MEASURE_BLOCK_ORACLE_H_
 #define FUSION_COMPILER_MEASURE_BLOCK_ORACLE_H_
 
@@ -43,10 +43,10 @@ class GraphBlockOracle : public BlockOracle {
   }
 
   absl::StatusOr<BlockAccount> Fit(const ecg::Graph& graph, const FusionBlock& block) override;
-  absl::StatusOr<FusionAnswers> Compare(const ecg::Graph& graph, const std::vector<FusionQuestion>& questions,
-                                        const std::vector<FusionQuestion>& maybe) override;
+  absl::StatusOr<BlockAnswers> Compare(const ecg::Graph& graph, const std::vector<BlockComparison>& questions,
+                                      const std::vector<BlockComparison>& maybe) override;
   double EstimateNs(const ecg::Graph& graph, const std::vector<ecg::NodeId>& nodes) override;
-  absl::StatusOr<bool> Knows(const ecg::Graph& graph, const FusionQuestion& question) override;
+  absl::StatusOr<bool> Knows(const ecg::Graph& graph, const BlockComparison& question) override;
   int Devices() const override { return context_.oracle->Devices(); }
 
   absl::StatusOr<BlockKernel> Kernel(const FusionBlock& block);
@@ -69,8 +69,8 @@ class GraphBlockOracle : public BlockOracle {
   int64_t estimated() const { return answered(LatencySource::kModel) + answered(LatencySource::kFailed); }
 
  private:
-  // The two sides of a question, which form a group of their own.
-  absl::StatusOr<std::vector<KernelQuestion>> Sides(const FusionQuestion& question);
+  // A question for each of the ways. They form a group of their own.
+  absl::StatusOr<std::vector<KernelQuestion>> Ways(const BlockComparison& question);
 
   const CompileContext& context_;
   KernelCache kernels_;

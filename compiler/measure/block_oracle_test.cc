@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <set>
+#include <string>
 
 #include "compiler/measure/testing/pairs.h"
 
@@ -25,14 +27,19 @@ struct Started {
 
 class BlockOracleTest : public ::testing::Test {
  protected:
-  static std::vector<FusionQuestion> Pairs(int from, int to) {
-    std::vector<FusionQuestion> questions;
-    for (int pair = from; pair < to; ++pair) questions.push_back({{2 * pair}, {2 * pair + 1}});
+  // One fusion block of two nodes, or two.
+  static BlockComparison Pair(int producer) {
+    const FusionBlock fused = {producer, producer + 1}, first = {producer}, second = {producer + 1};
+    return {{{fused}, {first, second}}};
+  }
+  static std::vector<BlockComparison> Pairs(int from, int to) {
+    std::vector<BlockComparison> questions;
+    for (int pair = from; pair < to; ++pair) questions.push_back(Pair(2 * pair));
     return questions;
   }
   // Returns how many of `maybe` were answered, and how many pairs were measured for the batch.
-  std::pair<int, size_t> Ask(int devices, const std::vector<FusionQuestion>& questions,
-                             const std::vector<FusionQuestion>& maybe) {
+  std::pair<int, size_t> Ask(int devices, const std::vector<BlockComparison>& questions,
+                             const std::vector<BlockComparison>& maybe) {
     Started several(maker_.graph(), devices);
     auto answers = several.oracle.Compare(maker_.graph(), questions, maybe);
     EXPECT_TRUE(answers.ok()) << answers.status();
@@ -60,13 +67,17 @@ TEST_F(BlockOracleTest, EqualQuestionsAreOneAndCostNoTurn) {
   EXPECT_EQ(Ask(1, Pairs(0, 5), Pairs(20, 21)), std::pair(1, size_t{5}));
 }
 
-// Records the questions that it gets.
+// Records the questions that it gets, and answers question q of a call with 1000 + q.
 class Recorder : public LatencyOracle {
  public:
   absl::StatusOr<std::vector<LatencyAnswer>> Latency(absl::Span<const LatencyQuestion> questions,
                                                      MeasurementBundler&) override {
     asked.assign(questions.begin(), questions.end());
-    return std::vector<LatencyAnswer>(questions.size(), LatencyAnswer{1000, LatencySource::kMeasured});
+    std::vector<LatencyAnswer> answers;
+    for (size_t q = 0; q < questions.size(); ++q) {
+      answers.push_back({1000.0 + static_cast<double>(q), LatencySource::kMeasured});
+    }
+    return answers;
   }
   absl::StatusOr<bool> Knows(const std::string& key) override {
     return std::any_of(asked.begin(), asked.end(), [&](const LatencyQuestion& q) { return q.key == key; });
@@ -83,14 +94,44 @@ TEST_F(BlockOracleTest, TheTwoSidesAreMeasuredInTurns) {
   context.oracle = &recorder;
   GraphBlockOracle oracle(context, 1);
   oracle.Start(&maker_.graph(), &layouts);
-  const FusionQuestion question{{0}, {1}};
-  EXPECT_FALSE(oracle.Knows(maker_.graph(), {{2}, {3}}).value());
+  const BlockComparison question = Pair(0);
+  EXPECT_FALSE(oracle.Knows(maker_.graph(), Pair(2)).value());
   const auto answers = oracle.Compare(maker_.graph(), {question}, {});
   ASSERT_TRUE(answers.ok()) << answers.status();
   ASSERT_EQ(recorder.asked.size(), 2u);
   EXPECT_EQ(recorder.asked[0].group, recorder.asked[1].group);  // a paired measurement
   EXPECT_NE(recorder.asked[0].key, recorder.asked[1].key);
   EXPECT_TRUE(oracle.Knows(maker_.graph(), question).value());
+}
+
+TEST_F(BlockOracleTest, SeveralWaysAreOneComparison) {
+  Recorder recorder;
+  const DeviceModel device = testing::Avx512Device();
+  const ValueLayouts layouts;
+  CompileContext context;
+  context.device = &device;
+  context.oracle = &recorder;
+  GraphBlockOracle oracle(context, 1);
+  oracle.Start(&maker_.graph(), &layouts);
+  BlockComparison three = Pair(0);
+  FusionBlock across_a_barrier = {0, 1};
+  across_a_barrier.inner = {{0, 1, maker_.graph().node(0).outputs[0], Scope::kDevice, Scope::kDevice}};
+  three.ways.push_back({across_a_barrier});
+  const auto answers = oracle.Compare(maker_.graph(), {Pair(2), three, Pair(4)}, {});
+  ASSERT_TRUE(answers.ok()) << answers.status();
+  ASSERT_EQ(recorder.asked.size(), 7u);
+  const std::set<std::string> keys = {recorder.asked[2].key, recorder.asked[3].key, recorder.asked[4].key};
+  EXPECT_EQ(keys.size(), 3u);
+  EXPECT_EQ(recorder.asked[2].group, recorder.asked[4].group);
+  EXPECT_NE(recorder.asked[1].group, recorder.asked[2].group);
+  EXPECT_NE(recorder.asked[4].group, recorder.asked[5].group);
+  ASSERT_EQ(answers->asked.size(), 3u);
+  ASSERT_EQ(answers->asked[1].size(), 3u);
+  EXPECT_EQ(answers->asked[1][2].latency_ns, 1004);
+  EXPECT_EQ(answers->asked[2][0].latency_ns, 1005);
+
+  three.ways.resize(1);
+  EXPECT_FALSE(oracle.Compare(maker_.graph(), {three}, {}).ok()) << "one way is nothing to compare";
 }
 
 }  // namespace

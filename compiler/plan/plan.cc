@@ -1,17 +1,10 @@
 #include "compiler/plan/plan.h"
 
 #include <algorithm>
-#include <iterator>
 
 #include "absl/strings/str_cat.h"
 
 namespace fusion {
-
-std::vector<ecg::NodeId> FusionQuestion::Fused() const {
-  std::vector<ecg::NodeId> fused;
-  std::merge(producer.begin(), producer.end(), consumer.begin(), consumer.end(), std::back_inserter(fused));
-  return fused;
-}
 
 const char* BasisName(Basis basis) { return basis == Basis::kRule ? "rule" : "latency"; }
 

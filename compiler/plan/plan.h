@@ -4,11 +4,11 @@
 #ifndef FUSION_COMPILER_PLAN_PLAN_H_
 #define FUSION_COMPILER_PLAN_PLAN_H_
 
+#include <compare>
 #include <functional>
 #include <limits>
 #include <optional>
 #include <string>
-#include <tuple>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -40,29 +40,22 @@ struct FusionPlan {
   std::vector<Decision> decisions;
 };
 
-// Would two fusion blocks be faster as one?
-struct FusionQuestion {
-  std::vector<ecg::NodeId> producer, consumer;  // ascending
+// Ways to run the same nodes, of which one is to be chosen: as one fusion block or as several, with other hand-overs or
+// other directives. The fusion blocks of a way run one after another.
+struct BlockComparison {
+  std::vector<std::vector<FusionBlock>> ways;  // two or more
 
-  std::vector<ecg::NodeId> Fused() const;
-  bool operator==(const FusionQuestion& other) const {
-    return producer == other.producer && consumer == other.consumer;
-  }
-  bool operator<(const FusionQuestion& other) const {
-    return std::tie(producer, consumer) < std::tie(other.producer, other.consumer);
-  }
+  auto operator<=>(const BlockComparison&) const = default;
 };
 
-// Both latencies come from one paired measurement. `apart` is one run of both kernels, in which the consumer finds what
-// the producer left in the caches.
-struct FusionAnswer {
-  LatencyAnswer fused, apart;
-};
+// Parallel to the ways. All latencies come from one paired measurement. That of a way is one run of all its kernels, in
+// which each finds what those before it left in the caches.
+using WayLatencies = std::vector<LatencyAnswer>;
 
 // Answers parallel to the questions of BlockOracle::Compare.
-struct FusionAnswers {
-  std::vector<FusionAnswer> asked;
-  std::vector<std::optional<FusionAnswer>> maybe;
+struct BlockAnswers {
+  std::vector<WayLatencies> asked;
+  std::vector<std::optional<WayLatencies>> maybe;
 };
 
 // Bytes that a kernel moves at a level of the device's memory.
@@ -96,13 +89,13 @@ class BlockOracle {
   // Answers all questions as one batch. `maybe` are questions that may be asked next, the likeliest first. They are
   // answered only as far as that costs little time, because devices are idle. Whether they are answered must not change
   // a plan.
-  virtual absl::StatusOr<FusionAnswers> Compare(const ecg::Graph& graph, const std::vector<FusionQuestion>& questions,
-                                                const std::vector<FusionQuestion>& maybe) = 0;
+  virtual absl::StatusOr<BlockAnswers> Compare(const ecg::Graph& graph, const std::vector<BlockComparison>& questions,
+                                              const std::vector<BlockComparison>& maybe) = 0;
   // Returns the cost model's estimate at once, for guesses about answers to come. `nodes` is a fusion block that
   // Fit accepted, or a single operator.
   virtual double EstimateNs(const ecg::Graph& graph, const std::vector<ecg::NodeId>& nodes) = 0;
   // Is the answer known without measuring?
-  virtual absl::StatusOr<bool> Knows(const ecg::Graph& /*graph*/, const FusionQuestion& /*question*/) { return false; }
+  virtual absl::StatusOr<bool> Knows(const ecg::Graph& /*graph*/, const BlockComparison& /*question*/) { return false; }
   // Number of devices that measure at the same time. With one, looking for `maybe` questions does not pay.
   virtual int Devices() const { return 1; }
 };

@@ -75,13 +75,13 @@ class SyntheticOracle : public BlockOracle {
     if (Number(block.nodes, 1) < 0.05) return absl::FailedPreconditionError("too large");
     return BlockAccount();
   }
-  absl::StatusOr<FusionAnswers> Compare(const ecg::Graph& graph, const std::vector<FusionQuestion>& questions,
-                                        const std::vector<FusionQuestion>& maybe) override {
+  absl::StatusOr<BlockAnswers> Compare(const ecg::Graph& graph, const std::vector<BlockComparison>& questions,
+                                      const std::vector<BlockComparison>& maybe) override {
     ++calls;
-    FusionAnswers answers;
-    for (const FusionQuestion& question : questions) answers.asked.push_back(Answer(graph, question));
+    BlockAnswers answers;
+    for (const BlockComparison& question : questions) answers.asked.push_back(Answer(graph, question));
     size_t room = (devices_ - questions.size() % devices_) % devices_;
-    for (const FusionQuestion& question : maybe) {
+    for (const BlockComparison& question : maybe) {
       answers.maybe.emplace_back();
       if (room > 0) answers.maybe.back() = Answer(graph, question);
       room -= room > 0 ? 1 : 0;
@@ -95,14 +95,18 @@ class SyntheticOracle : public BlockOracle {
   int Devices() const override { return static_cast<int>(devices_); }
 
   int calls = 0;
-  std::multiset<FusionQuestion> asked;
+  std::multiset<BlockComparison> asked;
   int64_t turns = 0;  // the time that the devices took, if each question takes 1
 
  private:
-  FusionAnswer Answer(const ecg::Graph& graph, const FusionQuestion& question) {
+  WayLatencies Answer(const ecg::Graph& graph, const BlockComparison& question) {
     asked.insert(question);
-    const LatencyAnswer producer = Latency(graph, question.producer), consumer = Latency(graph, question.consumer);
-    return {Latency(graph, question.Fused()), {producer.latency_ns + consumer.latency_ns, LatencySource::kMeasured}};
+    WayLatencies latencies;
+    for (const std::vector<FusionBlock>& way : question.ways) {
+      latencies.push_back({0, LatencySource::kMeasured});
+      for (const FusionBlock& block : way) latencies.back().latency_ns += Latency(graph, block.nodes).latency_ns;
+    }
+    return latencies;
   }
   LatencyAnswer Latency(const ecg::Graph& graph, const NodeSet& nodes) {
     return {EstimateNs(graph, nodes) * (0.8 + 0.5 * Number(nodes, 2)), LatencySource::kMeasured};
@@ -147,7 +151,7 @@ TEST(BatchesTest, PlanIsThatOfOneQuestionAtATime) {
       auto plan = planner->Plan(graph, DeviceModel(), oracle, {});
       ASSERT_TRUE(plan.ok()) << plan.status();
       EXPECT_EQ(Everything(graph, *plan), Everything(graph, *expected)) << "seed " << seed << ", devices " << devices;
-      const std::set<FusionQuestion> distinct(oracle.asked.begin(), oracle.asked.end());
+      const std::set<BlockComparison> distinct(oracle.asked.begin(), oracle.asked.end());
       EXPECT_EQ(distinct.size(), oracle.asked.size()) << "asked again what had been answered";
       EXPECT_TRUE(std::includes(distinct.begin(), distinct.end(), patient.asked.begin(), patient.asked.end()));
       EXPECT_LE(oracle.calls, patient.calls);

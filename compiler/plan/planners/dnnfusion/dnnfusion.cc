@@ -1,7 +1,9 @@
 #include "compiler/plan/planners/dnnfusion/dnnfusion.h"
 
 #include <algorithm>
+#include <compare>
 #include <functional>
+#include <iterator>
 #include <map>
 #include <numeric>
 #include <optional>
@@ -73,6 +75,32 @@ constexpr double kWorthMeasuring = 0.01;
 // Such a pair is not asked about if the fused kernel is estimated slower by more than this factor (or the model's known
 // error, if that is less). Kernels of products are few, and a closer estimate decides nothing.
 constexpr double kDoubt = 1.1;
+
+// Would two fusion blocks be faster as one?
+struct FusionQuestion {
+  NodeSet producer, consumer;
+
+  NodeSet Fused() const {
+    NodeSet fused;
+    std::merge(producer.begin(), producer.end(), consumer.begin(), consumer.end(), std::back_inserter(fused));
+    return fused;
+  }
+  BlockComparison Ways() const { return {{{FusionBlock(Fused())}, {FusionBlock(producer), FusionBlock(consumer)}}}; }
+  auto operator<=>(const FusionQuestion&) const = default;
+};
+
+// The latencies of FusionQuestion::Ways.
+struct FusionAnswer {
+  LatencyAnswer fused, apart;
+};
+
+FusionAnswer AnswerOf(const WayLatencies& ways) { return {ways.at(0), ways.at(1)}; }
+
+std::vector<BlockComparison> WaysOf(const std::vector<FusionQuestion>& questions) {
+  std::vector<BlockComparison> all;
+  for (const FusionQuestion& question : questions) all.push_back(question.Ways());
+  return all;
+}
 
 // The oracle's answers in all rounds of one planning.
 using Answers = std::map<FusionQuestion, FusionAnswer>;
@@ -447,7 +475,7 @@ absl::StatusOr<bool> Round::ProfileAgrees(const FusionQuestion& question, double
       longer < options_.negligible_ns || (unseen_ns == 0 && SavedNs(question) < kWorthMeasuring * shorter);
   bool estimated = negligible;
   if (!negligible && longer > options_.trusted_factor * shorter) {
-    ASSIGN_OR_RETURN(const bool known, oracle_.Knows(graph_, question));
+    ASSIGN_OR_RETURN(const bool known, oracle_.Knows(graph_, question.Ways()));
     estimated = !known;
   }
   if (estimated) {
@@ -543,13 +571,13 @@ class DnnFusion : public Planner {
     };
     auto ask = [&](const std::vector<FusionQuestion>& questions,
                    const std::vector<FusionQuestion>& maybe) -> absl::Status {
-      ASSIGN_OR_RETURN(const FusionAnswers given, oracle.Compare(graph, questions, maybe));
+      ASSIGN_OR_RETURN(const BlockAnswers given, oracle.Compare(graph, WaysOf(questions), WaysOf(maybe)));
       if (given.asked.size() != questions.size() || given.maybe.size() > maybe.size()) {
         return absl::InternalError(absl::StrCat(given.asked.size(), " answers to ", questions.size(), " questions"));
       }
-      for (size_t q = 0; q < questions.size(); ++q) answers[questions[q]] = given.asked[q];
+      for (size_t q = 0; q < questions.size(); ++q) answers[questions[q]] = AnswerOf(given.asked[q]);
       for (size_t m = 0; m < given.maybe.size(); ++m) {
-        if (given.maybe[m].has_value()) answers[maybe[m]] = *given.maybe[m];
+        if (given.maybe[m].has_value()) answers[maybe[m]] = AnswerOf(*given.maybe[m]);
       }
       return absl::OkStatus();
     };

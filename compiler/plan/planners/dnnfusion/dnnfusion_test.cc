@@ -27,8 +27,13 @@ std::string BlockName(const ecg::Graph& graph, const std::vector<ecg::NodeId>& n
   return absl::StrJoin(names, "+");
 }
 
-std::string QuestionName(const ecg::Graph& graph, const FusionQuestion& question) {
-  return absl::StrCat(BlockName(graph, question.producer), " > ", BlockName(graph, question.consumer));
+// The planner asks for one fusion block, or two: "Conv > Relu".
+std::string QuestionName(const ecg::Graph& graph, const BlockComparison& question) {
+  EXPECT_EQ(question.ways.size(), 2u);
+  EXPECT_EQ(question.ways.at(0).size(), 1u);
+  std::vector<std::string> apart;
+  for (const FusionBlock& block : question.ways.at(1)) apart.push_back(BlockName(graph, block.nodes));
+  return absl::StrJoin(apart, " > ");
 }
 
 // Accepts every fusion block but those listed. Latencies are in us: 10 for a fusion block, unless listed.
@@ -42,23 +47,28 @@ class FakeOracle : public BlockOracle {
     }
     return BlockAccount();
   }
-  absl::StatusOr<FusionAnswers> Compare(const ecg::Graph& graph, const std::vector<FusionQuestion>& questions,
-                                        const std::vector<FusionQuestion>& maybe) override {
+  absl::StatusOr<BlockAnswers> Compare(const ecg::Graph& graph, const std::vector<BlockComparison>& questions,
+                                      const std::vector<BlockComparison>& maybe) override {
     if (!failure.ok()) return failure;
-    FusionAnswers answers;
+    BlockAnswers answers;
     std::vector<std::string> names, maybe_names;
     auto latency = [&](const std::vector<ecg::NodeId>& nodes) {
       auto it = latency_us.find(BlockName(graph, nodes));
       return 1e3 * (it == latency_us.end() ? 10 : it->second);
     };
-    auto answer = [&](const FusionQuestion& q) {
-      return FusionAnswer{{latency(q.Fused()), source}, {latency(q.producer) + latency(q.consumer), source}};
+    auto answer = [&](const BlockComparison& question) {
+      WayLatencies latencies;
+      for (const std::vector<FusionBlock>& way : question.ways) {
+        latencies.push_back({0, source});
+        for (const FusionBlock& block : way) latencies.back().latency_ns += latency(block.nodes);
+      }
+      return latencies;
     };
-    for (const FusionQuestion& question : questions) {
+    for (const BlockComparison& question : questions) {
       names.push_back(QuestionName(graph, question));
       answers.asked.push_back(answer(question));
     }
-    for (const FusionQuestion& question : maybe) {
+    for (const BlockComparison& question : maybe) {
       maybe_names.push_back(QuestionName(graph, question));
       answers.maybe.emplace_back(answer(question));
     }
@@ -71,7 +81,7 @@ class FakeOracle : public BlockOracle {
     return it == estimates_ns.end() ? estimate_ns : it->second;
   }
   int Devices() const override { return devices; }
-  absl::StatusOr<bool> Knows(const ecg::Graph& graph, const FusionQuestion& question) override {
+  absl::StatusOr<bool> Knows(const ecg::Graph& graph, const BlockComparison& question) override {
     return known.count(QuestionName(graph, question)) > 0;
   }
   LatencySource source = LatencySource::kDatabase;
