@@ -3,6 +3,7 @@
 #include "runtime/base/status_macros.h"
 #include "server/artifacts/artifact_store.h"
 #include "server/artifacts/upload_batch.h"
+#include "server/auth/guard.h"
 #include "server/grpc_status.h"
 #include "server/metrics/metrics.h"
 #include "server/services.h"
@@ -16,10 +17,13 @@ constexpr int64_t kPieceBytes = 1 << 20;
 
 class BlobService : public v1::Blobs::Service {
  public:
-  BlobService(ArtifactStore* artifacts, Metrics* metrics) : artifacts_(artifacts), metrics_(metrics) {}
+  BlobService(Guard* guard, ArtifactStore* artifacts, Metrics* metrics)
+      : guard_(guard), artifacts_(artifacts), metrics_(metrics) {}
 
-  grpc::Status FindMissing(grpc::ServerContext*, const v1::FindMissingRequest* request,
+  grpc::Status FindMissing(grpc::ServerContext* context, const v1::FindMissingRequest* request,
                            v1::FindMissingResponse* response) override {
+    const absl::StatusOr<Permit> permit = guard_->Authorize(context, "/fusion.v1.Blobs/FindMissing");
+    if (!permit.ok()) return ToGrpc(permit.status());
     if (request->digests_size() > kMaxDigestsPerCall) {
       return ToGrpc(absl::InvalidArgumentError(
           absl::StrCat(request->digests_size(), " digests; at most ", kMaxDigestsPerCall, " a call")));
@@ -36,8 +40,10 @@ class BlobService : public v1::Blobs::Service {
     return grpc::Status::OK;
   }
 
-  grpc::Status Write(grpc::ServerContext*, grpc::ServerReader<v1::WriteRequest>* reader,
+  grpc::Status Write(grpc::ServerContext* context, grpc::ServerReader<v1::WriteRequest>* reader,
                      v1::WriteResponse* response) override {
+    const absl::StatusOr<Permit> permit = guard_->Authorize(context, "/fusion.v1.Blobs/Write");
+    if (!permit.ok()) return ToGrpc(permit.status());
     Incoming incoming;
     UploadBatch batch(artifacts_);  // installs complete blobs in any case: an interrupted client sends less later
     v1::WriteRequest message;
@@ -50,8 +56,10 @@ class BlobService : public v1::Blobs::Service {
     return ToGrpc(installed);
   }
 
-  grpc::Status Read(grpc::ServerContext*, const v1::ReadRequest* request,
+  grpc::Status Read(grpc::ServerContext* context, const v1::ReadRequest* request,
                     grpc::ServerWriter<v1::ReadResponse>* writer) override {
+    const absl::StatusOr<Permit> permit = guard_->Authorize(context, "/fusion.v1.Blobs/Read");
+    if (!permit.ok()) return ToGrpc(permit.status());
     if (!IsDigest(request->digest())) {
       return ToGrpc(absl::InvalidArgumentError("a digest is not 64 lower-case hex digits"));
     }
@@ -109,14 +117,15 @@ class BlobService : public v1::Blobs::Service {
     return absl::OkStatus();
   }
 
+  Guard* const guard_;
   ArtifactStore* const artifacts_;
   Metrics* const metrics_;
 };
 
 }  // namespace
 
-std::unique_ptr<grpc::Service> MakeBlobService(ArtifactStore* artifacts, Metrics* metrics) {
-  return std::make_unique<BlobService>(artifacts, metrics);
+std::unique_ptr<grpc::Service> MakeBlobService(Guard* guard, ArtifactStore* artifacts, Metrics* metrics) {
+  return std::make_unique<BlobService>(guard, artifacts, metrics);
 }
 
 }  // namespace fusion

@@ -1,9 +1,11 @@
 #include <deque>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "compiler/api/generator_version.h"
 #include "proto/compile.grpc.pb.h"
 #include "server/artifacts/model_files.h"
+#include "server/auth/guard.h"
 #include "server/disk_executor.h"
 #include "server/grpc_status.h"
 #include "server/jobs/job_runner.h"
@@ -17,8 +19,13 @@ namespace {
 // watch holds no thread, however long it lasts. It owns itself until OnDone.
 class Watch : public grpc::ServerWriteReactor<v1::JobEvent> {
  public:
-  Watch(JobRunner* jobs, Store* store, DiskExecutor* executor, std::string job_id, int64_t resume_seq)
-      : jobs_(jobs), store_(store), executor_(executor), job_id_(std::move(job_id)), last_seq_(resume_seq) {}
+  Watch(Permit permit, JobRunner* jobs, Store* store, DiskExecutor* executor, std::string job_id, int64_t resume_seq)
+      : permit_(std::move(permit)),
+        jobs_(jobs),
+        store_(store),
+        executor_(executor),
+        job_id_(std::move(job_id)),
+        last_seq_(resume_seq) {}
 
   void Begin() {
     {
@@ -53,6 +60,7 @@ class Watch : public grpc::ServerWriteReactor<v1::JobEvent> {
     ScheduleLocked();
   }
   void OnDone() override {
+    permit_.reset();
     jobs_->hub().Unsubscribe(token_);  // Wake is not called after this
     std::shared_ptr<Watch> self;       // last reference, unless work on the executor holds one
     absl::MutexLock lock(&mutex_);
@@ -115,6 +123,7 @@ class Watch : public grpc::ServerWriteReactor<v1::JobEvent> {
     Finish(status);
   }
 
+  std::optional<Permit> permit_;  // until OnDone
   JobRunner* const jobs_;
   Store* const store_;
   DiskExecutor* const executor_;
@@ -133,13 +142,23 @@ class Watch : public grpc::ServerWriteReactor<v1::JobEvent> {
   bool finished_ ABSL_GUARDED_BY(mutex_) = false;
 };
 
+// A watch that ends at once with an error.
+class RefusedWatch : public grpc::ServerWriteReactor<v1::JobEvent> {
+ public:
+  explicit RefusedWatch(const absl::Status& status) { Finish(ToGrpc(status)); }
+  void OnDone() override { delete this; }
+};
+
 class CompileService : public v1::Compile::WithCallbackMethod_Watch<v1::Compile::Service> {
  public:
-  CompileService(JobRunner* jobs, Store* store, Farm* farm, DiskExecutor* executor, const LocalDevices* devices)
-      : jobs_(jobs), store_(store), farm_(farm), executor_(executor), devices_(devices) {}
+  CompileService(Guard* guard, JobRunner* jobs, Store* store, Farm* farm, DiskExecutor* executor,
+                 const LocalDevices* devices)
+      : guard_(guard), jobs_(jobs), store_(store), farm_(farm), executor_(executor), devices_(devices) {}
 
-  grpc::Status GetCapabilities(grpc::ServerContext*, const v1::GetCapabilitiesRequest*,
+  grpc::Status GetCapabilities(grpc::ServerContext* context, const v1::GetCapabilitiesRequest*,
                                v1::Capabilities* response) override {
+    const absl::StatusOr<Permit> permit = guard_->Authorize(context, "/fusion.v1.Compile/GetCapabilities");
+    if (!permit.ok()) return ToGrpc(permit.status());
     response->set_server_version(kServerVersion);
     response->set_protocol_min(1);
     response->set_protocol_max(1);
@@ -169,6 +188,8 @@ class CompileService : public v1::Compile::WithCallbackMethod_Watch<v1::Compile:
 
   grpc::Status Submit(grpc::ServerContext* context, const v1::SubmitRequest* request,
                       v1::SubmitResponse* response) override {
+    const absl::StatusOr<Permit> permit = guard_->Authorize(context, "/fusion.v1.Compile/Submit");
+    if (!permit.ok()) return ToGrpc(permit.status());
     absl::StatusOr<v1::SubmitResponse> submitted =
         jobs_->Submit(*request, [context] { return context->IsCancelled(); });
     if (!submitted.ok()) return ToGrpc(submitted.status());
@@ -178,24 +199,34 @@ class CompileService : public v1::Compile::WithCallbackMethod_Watch<v1::Compile:
 
   grpc::Status Plan(grpc::ServerContext* context, const v1::SubmitRequest* request,
                     v1::PlanResponse* response) override {
+    const absl::StatusOr<Permit> permit = guard_->Authorize(context, "/fusion.v1.Compile/Plan");
+    if (!permit.ok()) return ToGrpc(permit.status());
     absl::StatusOr<v1::PlanResponse> plan = jobs_->Plan(*request, [context] { return context->IsCancelled(); });
     if (!plan.ok()) return ToGrpc(plan.status());
     *response = *std::move(plan);
     return grpc::Status::OK;
   }
 
-  grpc::ServerWriteReactor<v1::JobEvent>* Watch(grpc::CallbackServerContext*,
+  grpc::ServerWriteReactor<v1::JobEvent>* Watch(grpc::CallbackServerContext* context,
                                                 const v1::WatchRequest* request) override {
-    auto* watch = new fusion::Watch(jobs_, store_, executor_, request->job_id(), request->resume_seq());
+    absl::StatusOr<Permit> permit = guard_->Authorize(context, "/fusion.v1.Compile/Watch");
+    if (!permit.ok()) return new RefusedWatch(permit.status());
+    auto* watch =
+        new fusion::Watch(*std::move(permit), jobs_, store_, executor_, request->job_id(), request->resume_seq());
     watch->Begin();
     return watch;
   }
 
-  grpc::Status Get(grpc::ServerContext*, const v1::GetJobRequest* request, v1::Job* response) override {
+  grpc::Status Get(grpc::ServerContext* context, const v1::GetJobRequest* request, v1::Job* response) override {
+    const absl::StatusOr<Permit> permit = guard_->Authorize(context, "/fusion.v1.Compile/Get");
+    if (!permit.ok()) return ToGrpc(permit.status());
     return Answer(store_->GetJob(request->job_id()), response);
   }
 
-  grpc::Status List(grpc::ServerContext*, const v1::ListJobsRequest* request, v1::ListJobsResponse* response) override {
+  grpc::Status List(grpc::ServerContext* context, const v1::ListJobsRequest* request,
+                    v1::ListJobsResponse* response) override {
+    const absl::StatusOr<Permit> permit = guard_->Authorize(context, "/fusion.v1.Compile/List");
+    if (!permit.ok()) return ToGrpc(permit.status());
     const int limit = request->limit() <= 0 ? 50 : std::min(request->limit(), 1000);
     absl::StatusOr<std::vector<JobRow>> jobs = store_->ListJobs(limit);
     if (!jobs.ok()) return ToGrpc(jobs.status());
@@ -203,7 +234,9 @@ class CompileService : public v1::Compile::WithCallbackMethod_Watch<v1::Compile:
     return grpc::Status::OK;
   }
 
-  grpc::Status Cancel(grpc::ServerContext*, const v1::CancelJobRequest* request, v1::Job* response) override {
+  grpc::Status Cancel(grpc::ServerContext* context, const v1::CancelJobRequest* request, v1::Job* response) override {
+    const absl::StatusOr<Permit> permit = guard_->Authorize(context, "/fusion.v1.Compile/Cancel");
+    if (!permit.ok()) return ToGrpc(permit.status());
     return Answer(jobs_->Cancel(request->job_id()), response);
   }
 
@@ -214,6 +247,7 @@ class CompileService : public v1::Compile::WithCallbackMethod_Watch<v1::Compile:
     return grpc::Status::OK;
   }
 
+  Guard* const guard_;
   JobRunner* const jobs_;
   Store* const store_;
   Farm* const farm_;
@@ -223,9 +257,9 @@ class CompileService : public v1::Compile::WithCallbackMethod_Watch<v1::Compile:
 
 }  // namespace
 
-std::unique_ptr<grpc::Service> MakeCompileService(JobRunner* jobs, Store* store, Farm* farm, DiskExecutor* executor,
-                                                  const LocalDevices* devices) {
-  return std::make_unique<CompileService>(jobs, store, farm, executor, devices);
+std::unique_ptr<grpc::Service> MakeCompileService(Guard* guard, JobRunner* jobs, Store* store, Farm* farm,
+                                                  DiskExecutor* executor, const LocalDevices* devices) {
+  return std::make_unique<CompileService>(guard, jobs, store, farm, executor, devices);
 }
 
 }  // namespace fusion

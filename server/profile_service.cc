@@ -7,6 +7,7 @@
 #include "compiler/cost/device_model.h"
 #include "proto/profile.grpc.pb.h"
 #include "runtime/base/status_macros.h"
+#include "server/auth/guard.h"
 #include "server/grpc_status.h"
 #include "server/jobs/job_runner.h"
 #include "server/scheduler/model_error_of.h"
@@ -86,9 +87,12 @@ absl::StatusOr<MeasurementRow> FromProto(const v1::Measurement& proto) {
 
 class ProfileService : public v1::Profile::Service {
  public:
-  ProfileService(Store* store, JobRunner* jobs) : store_(store), jobs_(jobs) {}
+  ProfileService(Guard* guard, Store* store, JobRunner* jobs) : guard_(guard), store_(store), jobs_(jobs) {}
 
-  grpc::Status Stats(grpc::ServerContext*, const v1::ProfileStatsRequest*, v1::ProfileStats* response) override {
+  grpc::Status Stats(grpc::ServerContext* context, const v1::ProfileStatsRequest*,
+                     v1::ProfileStats* response) override {
+    const absl::StatusOr<Permit> permit = guard_->Authorize(context, "/fusion.v1.Profile/Stats");
+    if (!permit.ok()) return ToGrpc(permit.status());
     absl::StatusOr<ProfileCounts> counts = store_->CountMeasurements();
     if (!counts.ok()) return ToGrpc(counts.status());
     response->set_measurements(counts->measurements);
@@ -109,8 +113,10 @@ class ProfileService : public v1::Profile::Service {
     return ToGrpc(AddDevices(response));
   }
 
-  grpc::Status Query(grpc::ServerContext*, const v1::ProfileQueryRequest* request,
+  grpc::Status Query(grpc::ServerContext* context, const v1::ProfileQueryRequest* request,
                      v1::ProfileQueryResponse* response) override {
+    const absl::StatusOr<Permit> permit = guard_->Authorize(context, "/fusion.v1.Profile/Query");
+    if (!permit.ok()) return ToGrpc(permit.status());
     // The response is also bounded in bytes: a receiver accepts at most 4 MiB.
     constexpr size_t kMaxResponseBytes = 3 << 20;
     const int limit = request->limit() <= 0 ? 100 : std::min(request->limit(), 10000);
@@ -124,8 +130,10 @@ class ProfileService : public v1::Profile::Service {
                                  }));
   }
 
-  grpc::Status Export(grpc::ServerContext*, const v1::ProfileExportRequest* request,
+  grpc::Status Export(grpc::ServerContext* context, const v1::ProfileExportRequest* request,
                       grpc::ServerWriter<v1::ProfileRecord>* writer) override {
+    const absl::StatusOr<Permit> permit = guard_->Authorize(context, "/fusion.v1.Profile/Export");
+    if (!permit.ok()) return ToGrpc(permit.status());
     const absl::StatusOr<std::vector<DeviceRow>> devices = store_->Devices(request->device_fingerprint());
     if (!devices.ok()) return ToGrpc(devices.status());
     bool open = true;
@@ -142,8 +150,10 @@ class ProfileService : public v1::Profile::Service {
                                            }));
   }
 
-  grpc::Status Import(grpc::ServerContext*, grpc::ServerReader<v1::ProfileRecord>* reader,
+  grpc::Status Import(grpc::ServerContext* context, grpc::ServerReader<v1::ProfileRecord>* reader,
                       v1::ProfileImportResponse* response) override {
+    const absl::StatusOr<Permit> permit = guard_->Authorize(context, "/fusion.v1.Profile/Import");
+    if (!permit.ok()) return ToGrpc(permit.status());
     constexpr size_t kBatch = 1000;  // rows in a transaction
     std::vector<MeasurementRow> rows;
     const auto take = [&] {
@@ -196,14 +206,15 @@ class ProfileService : public v1::Profile::Service {
         .status();
   }
 
+  Guard* const guard_;
   Store* const store_;
   JobRunner* const jobs_;
 };
 
 }  // namespace
 
-std::unique_ptr<grpc::Service> MakeProfileService(Store* store, JobRunner* jobs) {
-  return std::make_unique<ProfileService>(store, jobs);
+std::unique_ptr<grpc::Service> MakeProfileService(Guard* guard, Store* store, JobRunner* jobs) {
+  return std::make_unique<ProfileService>(guard, store, jobs);
 }
 
 }  // namespace fusion

@@ -1,6 +1,5 @@
 #include "server/server.h"
 
-#include <grpcpp/ext/proto_server_reflection_plugin.h>
 #include <grpcpp/grpcpp.h>
 #include <grpcpp/health_check_service_interface.h>
 #include <grpcpp/impl/service_type.h>
@@ -31,6 +30,7 @@ struct Server::State {
   std::unique_ptr<Farm> farm;
   std::unique_ptr<JobRunner> jobs;
   std::unique_ptr<DiskExecutor> executor;
+  std::unique_ptr<Guard> guard;
   std::vector<std::unique_ptr<grpc::Service>> services;
   std::unique_ptr<grpc::Server> grpc;
   std::vector<std::string> addresses;
@@ -72,8 +72,6 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const ServerOptions& optio
   state->executor = std::make_unique<DiskExecutor>(kExecutorThreads);
 
   grpc::EnableDefaultHealthCheckService(true);
-  static const bool reflection = (grpc::reflection::InitProtoReflectionServerBuilderPlugin(), true);
-  (void)reflection;
   grpc::ServerBuilder builder;
   builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
   builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIME_MS, 30000);
@@ -87,12 +85,14 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const ServerOptions& optio
     RETURN_IF_ERROR(CheckListenAddress(options.listen[i]));
     builder.AddListeningPort(options.listen[i], grpc::InsecureServerCredentials(), &ports[i]);
   }
-  state->services.push_back(
-      MakeCompileService(state->jobs.get(), store, state->farm.get(), state->executor.get(), options.local_devices));
-  state->services.push_back(MakeBlobService(artifacts, metrics));
-  state->services.push_back(MakeWorkerService(state->farm.get(), artifacts, state->executor.get()));
-  state->services.push_back(MakeWorkerAdminService(state->farm.get()));
-  state->services.push_back(MakeProfileService(store, state->jobs.get()));
+  state->guard = std::make_unique<Guard>(options.identify, options.log);
+  Guard* guard = state->guard.get();
+  state->services.push_back(MakeCompileService(guard, state->jobs.get(), store, state->farm.get(),
+                                               state->executor.get(), options.local_devices));
+  state->services.push_back(MakeBlobService(guard, artifacts, metrics));
+  state->services.push_back(MakeWorkerService(guard, state->farm.get(), artifacts, state->executor.get()));
+  state->services.push_back(MakeWorkerAdminService(guard, state->farm.get()));
+  state->services.push_back(MakeProfileService(guard, store, state->jobs.get()));
   for (auto& service : state->services) builder.RegisterService(service.get());
   std::vector<std::unique_ptr<grpc::experimental::ServerInterceptorFactoryInterface>> interceptors;
   interceptors.push_back(MakeRpcMetrics(metrics));

@@ -9,6 +9,7 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "runtime/log/log.h"
+#include "server/auth/guard.h"
 #include "server/jobs/job_runner.h"
 #include "server/scheduler/scheduler.h"
 
@@ -24,6 +25,7 @@ struct ServerOptions {
   absl::Duration first_worker_grace = absl::Seconds(5);
   SchedulerConfig scheduler;
   Log log = NoLog();
+  Identify identify = LocalPrincipal;           // who calls
   const LocalDevices* local_devices = nullptr;  // the devices of workers beside the server; must outlive the server
 };
 

@@ -15,6 +15,7 @@ namespace fusion {
 class ArtifactStore;
 class DiskExecutor;
 class Farm;
+class Guard;
 class JobRunner;
 class LocalDevices;
 class Metrics;
@@ -23,12 +24,13 @@ class Store;
 extern const char kServerVersion[];  // the project's version, from CMakeLists.txt
 
 // `devices` may be null.
-std::unique_ptr<grpc::Service> MakeCompileService(JobRunner* jobs, Store* store, Farm* farm, DiskExecutor* executor,
-                                                  const LocalDevices* devices);
-std::unique_ptr<grpc::Service> MakeBlobService(ArtifactStore* artifacts, Metrics* metrics);
-std::unique_ptr<grpc::Service> MakeWorkerService(Farm* farm, ArtifactStore* artifacts, DiskExecutor* executor);
-std::unique_ptr<grpc::Service> MakeWorkerAdminService(Farm* farm);
-std::unique_ptr<grpc::Service> MakeProfileService(Store* store, JobRunner* jobs);
+std::unique_ptr<grpc::Service> MakeCompileService(Guard* guard, JobRunner* jobs, Store* store, Farm* farm,
+                                                  DiskExecutor* executor, const LocalDevices* devices);
+std::unique_ptr<grpc::Service> MakeBlobService(Guard* guard, ArtifactStore* artifacts, Metrics* metrics);
+std::unique_ptr<grpc::Service> MakeWorkerService(Guard* guard, Farm* farm, ArtifactStore* artifacts,
+                                                 DiskExecutor* executor);
+std::unique_ptr<grpc::Service> MakeWorkerAdminService(Guard* guard, Farm* farm);
+std::unique_ptr<grpc::Service> MakeProfileService(Guard* guard, Store* store, JobRunner* jobs);
 
 }  // namespace fusion
 

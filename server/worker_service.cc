@@ -2,6 +2,7 @@
 #include "proto/worker.grpc.pb.h"
 #include "proto/worker_protocol.h"
 #include "runtime/base/status_macros.h"
+#include "server/auth/guard.h"
 #include "server/disk_executor.h"
 #include "server/grpc_status.h"
 #include "server/scheduler/farm.h"
@@ -42,29 +43,58 @@ absl::StatusOr<AttachedWorker> ParseInfo(const std::string& worker_id, const v1:
 // One Synchronize call. It owns itself until OnDone.
 class SyncCall : public grpc::ServerUnaryReactor {
  public:
-  SyncCall(Farm* farm, std::string worker_id)
-      : farm_(farm), worker_id_(std::move(worker_id)), gone_(std::make_shared<std::atomic<bool>>(false)) {}
+  SyncCall(Permit permit, Farm* farm, std::string worker_id)
+      : permit_(std::move(permit)),
+        farm_(farm),
+        worker_id_(std::move(worker_id)),
+        gone_(std::make_shared<std::atomic<bool>>(false)) {}
   void OnCancel() override {
     *gone_ = true;
     farm_->HungUp(worker_id_);
   }
   void OnDone() override { delete this; }
   const std::shared_ptr<std::atomic<bool>>& gone() const { return gone_; }
+  const Principal& principal() const { return permit_.principal(); }
 
  private:
+  const Permit permit_;
   Farm* const farm_;
   const std::string worker_id_;
   const std::shared_ptr<std::atomic<bool>> gone_;
 };
 
+class RefusedSync : public grpc::ServerUnaryReactor {
+ public:
+  explicit RefusedSync(const absl::Status& status) { Finish(ToGrpc(status)); }
+  void OnDone() override { delete this; }
+};
+
+// A worker takes tasks of the kinds only that its roles name.
+absl::Status CheckOffer(const Principal& principal, const v1::WorkerInfo& info) {
+  const auto refuse = [&](const char* what, Role role) {
+    return absl::PermissionDeniedError(absl::StrCat("worker '", info.name(), "' ", what, ", and ", principal.name,
+                                                    " has the roles ", NamesOf(principal.roles), " without ",
+                                                    NameOf(role)));
+  };
+  if (info.toolchains_size() > 0 && !principal.roles.Has(Role::kBuild)) {
+    return refuse("offers to build (--no-build leaves that out)", Role::kBuild);
+  }
+  if (info.measure_kinds_size() > 0 && !principal.roles.Has(Role::kMeasure)) {
+    return refuse("offers to measure (--kinds none leaves that out)", Role::kMeasure);
+  }
+  return absl::OkStatus();
+}
+
 class WorkerService : public v1::Worker::CallbackService {
  public:
-  WorkerService(Farm* farm, ArtifactStore* artifacts, DiskExecutor* executor)
-      : farm_(farm), artifacts_(artifacts), executor_(executor) {}
+  WorkerService(Guard* guard, Farm* farm, ArtifactStore* artifacts, DiskExecutor* executor)
+      : guard_(guard), farm_(farm), artifacts_(artifacts), executor_(executor) {}
 
-  grpc::ServerUnaryReactor* Synchronize(grpc::CallbackServerContext*, const v1::SynchronizeRequest* request,
+  grpc::ServerUnaryReactor* Synchronize(grpc::CallbackServerContext* context, const v1::SynchronizeRequest* request,
                                         v1::SynchronizeResponse* response) override {
-    auto* call = new SyncCall(farm_, request->worker_id());
+    absl::StatusOr<Permit> permit = guard_->Authorize(context, "/fusion.v1.Worker/Synchronize");
+    if (!permit.ok()) return new RefusedSync(permit.status());
+    auto* call = new SyncCall(*std::move(permit), farm_, request->worker_id());
     executor_->Run([this, call, request, response] {
       absl::Status status = Handle(*request, response, call);
       if (!status.ok()) call->Finish(ToGrpc(status));
@@ -75,6 +105,7 @@ class WorkerService : public v1::Worker::CallbackService {
  private:
   // `request` and `response` live until Finish.
   absl::Status Handle(const v1::SynchronizeRequest& request, v1::SynchronizeResponse* response, SyncCall* call) {
+    RETURN_IF_ERROR(CheckOffer(call->principal(), request.info()));
     const std::string info = request.info().SerializeAsString();
     if (!farm_->IsRegistered(request.worker_id(), info)) {
       ASSIGN_OR_RETURN(AttachedWorker worker, ParseInfo(request.worker_id(), request.info()));
@@ -140,6 +171,7 @@ class WorkerService : public v1::Worker::CallbackService {
     }
   }
 
+  Guard* const guard_;
   Farm* const farm_;
   ArtifactStore* const artifacts_;
   DiskExecutor* const executor_;
@@ -147,10 +179,12 @@ class WorkerService : public v1::Worker::CallbackService {
 
 class WorkerAdminService : public v1::WorkerAdmin::Service {
  public:
-  explicit WorkerAdminService(Farm* farm) : farm_(farm) {}
+  WorkerAdminService(Guard* guard, Farm* farm) : guard_(guard), farm_(farm) {}
 
-  grpc::Status ListWorkers(grpc::ServerContext*, const v1::ListWorkersRequest*,
+  grpc::Status ListWorkers(grpc::ServerContext* context, const v1::ListWorkersRequest*,
                            v1::ListWorkersResponse* response) override {
+    const absl::StatusOr<Permit> permit = guard_->Authorize(context, "/fusion.v1.WorkerAdmin/ListWorkers");
+    if (!permit.ok()) return ToGrpc(permit.status());
     for (const Farm::WorkerStatusRow& row : farm_->WorkerStatuses()) {
       v1::WorkerStatus* status = response->add_workers();
       status->set_worker_id(row.worker.id);
@@ -169,15 +203,19 @@ class WorkerAdminService : public v1::WorkerAdmin::Service {
   }
 
  private:
+  Guard* const guard_;
   Farm* const farm_;
 };
 
 }  // namespace
 
-std::unique_ptr<grpc::Service> MakeWorkerService(Farm* farm, ArtifactStore* artifacts, DiskExecutor* executor) {
-  return std::make_unique<WorkerService>(farm, artifacts, executor);
+std::unique_ptr<grpc::Service> MakeWorkerService(Guard* guard, Farm* farm, ArtifactStore* artifacts,
+                                                 DiskExecutor* executor) {
+  return std::make_unique<WorkerService>(guard, farm, artifacts, executor);
 }
 
-std::unique_ptr<grpc::Service> MakeWorkerAdminService(Farm* farm) { return std::make_unique<WorkerAdminService>(farm); }
+std::unique_ptr<grpc::Service> MakeWorkerAdminService(Guard* guard, Farm* farm) {
+  return std::make_unique<WorkerAdminService>(guard, farm);
+}
 
 }  // namespace fusion

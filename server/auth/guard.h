@@ -1,0 +1,87 @@
+// Guard: every method of every service begins with its Authorize, because interceptors of gRPC 1.51 cannot refuse a
+// call.
+#ifndef FUSION_SERVER_AUTH_GUARD_H_
+#define FUSION_SERVER_AUTH_GUARD_H_
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/synchronization/mutex.h"
+#include "runtime/log/log.h"
+#include "server/auth/roles.h"
+
+namespace grpc {
+class ServerContextBase;
+}
+
+namespace fusion {
+
+// What a connection says of its caller.
+struct Caller {
+  std::string peer;           // "unix:", "ipv4:127.0.0.1:40112"
+  std::string authorization;  // the call's header of that name; empty: none
+};
+
+// Who calls.
+struct Principal {
+  std::string name;  // for logs and people: "local"
+  RoleSet roles;
+  std::string token_id = {};  // of the token that says so; empty: none
+};
+
+// Fails with UNAUTHENTICATED, saying what to do. Thread-safe; must not wait for a disk.
+using Identify = std::function<absl::StatusOr<Principal>(const Caller& caller)>;
+
+// Everyone who reaches a socket is its owner, `local`, with all roles: gRPC does not tell the peer's user.
+absl::StatusOr<Principal> LocalPrincipal(const Caller& caller);
+
+class Guard;
+
+// The permission for one call. The call ends early when its token is revoked while the permit exists.
+class Permit {
+ public:
+  Permit(Permit&& other) noexcept = default;
+  Permit& operator=(Permit&& other) = delete;
+  ~Permit();
+  const Principal& principal() const { return principal_; }
+
+ private:
+  friend class Guard;
+  struct OpenCall;
+  explicit Permit(Principal principal) : principal_(std::move(principal)) {}
+
+  Principal principal_;
+  std::shared_ptr<OpenCall> call_;  // shared with the guard, which keeps no call alive; null: nothing can revoke it
+};
+
+class Guard {
+ public:
+  Guard(Identify identify, Log log);
+  ~Guard();
+  Guard(const Guard&) = delete;
+  Guard& operator=(const Guard&) = delete;
+
+  // Whether the caller may call `method` (as in MethodTable). Fails with UNAUTHENTICATED if the server does not know
+  // the caller, and with PERMISSION_DENIED if the caller has none of the method's roles. The permit must be gone before
+  // `context`. Thread-safe.
+  absl::StatusOr<Permit> Authorize(const grpc::ServerContextBase* context, absl::string_view method);
+
+  // Cancels the calls in progress that came with this token. Thread-safe.
+  void EndCalls(const std::string& token_id);
+
+ private:
+  const Identify identify_;
+  const Log log_;
+  absl::Mutex mutex_;
+  std::multimap<std::string, std::weak_ptr<Permit::OpenCall>> open_calls_ ABSL_GUARDED_BY(mutex_);  // by token
+  size_t sweep_at_ ABSL_GUARDED_BY(mutex_) = 64;  // number of entries at which those of ended calls are removed
+};
+
+}  // namespace fusion
+
+#endif  // FUSION_SERVER_AUTH_GUARD_H_

@@ -1,0 +1,165 @@
+// Calls every method of every service with every role, on a real server.
+#include "server/auth/guard.h"
+
+#include <google/protobuf/descriptor.h>
+#include <google/protobuf/descriptor_database.h>
+#include <grpcpp/generic/generic_stub.h>
+#include <grpcpp/grpcpp.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <set>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/strip.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "server/server.h"
+#include "server/testing/fake_compile.h"
+#include "server/testing/test_client.h"
+
+namespace fusion {
+namespace {
+
+using testing::HasSubstr;
+
+// "/fusion.v1.Compile/Submit" and so on, of every service whose description is linked into this program.
+std::set<std::string> LinkedMethods() {
+  std::set<std::string> methods;
+  std::vector<std::string> files;
+  google::protobuf::DescriptorPool::internal_generated_database()->FindAllFileNames(&files);
+  for (const std::string& name : files) {
+    const auto* file = google::protobuf::DescriptorPool::generated_pool()->FindFileByName(name);
+    for (int i = 0; i < file->service_count(); ++i) {
+      const google::protobuf::ServiceDescriptor* service = file->service(i);
+      for (int j = 0; j < service->method_count(); ++j) {
+        methods.insert(absl::StrCat("/", service->full_name(), "/", service->method(j)->name()));
+      }
+    }
+  }
+  return methods;
+}
+
+TEST(MethodTableTest, HoldsEveryMethodOnce) {
+  std::vector<std::string> listed;
+  for (const MethodAccess& access : MethodTable()) {
+    listed.emplace_back(access.method);
+    EXPECT_FALSE(access.any_of.empty()) << access.method << " is for nobody";
+  }
+  EXPECT_THAT(listed, testing::UnorderedElementsAreArray(LinkedMethods()));
+}
+
+// A server whose callers say their roles: "roles client,build", or "roles " for a caller that it knows and that has
+// none.
+class GuardTest : public testing::Test {
+ protected:
+  GuardTest() : folder_(absl::StrCat("/tmp/fusion-guard-test-", getpid())) {
+    std::filesystem::remove_all(folder_);
+    ServerOptions options;
+    options.state_folder = folder_;
+    options.listen = {absl::StrCat("unix:", folder_, "/s")};
+    options.identify = [](const Caller& caller) -> absl::StatusOr<Principal> {
+      absl::string_view roles = caller.authorization;
+      if (!absl::ConsumePrefix(&roles, "roles ")) return absl::UnauthenticatedError("say who you are");
+      return Principal{"somebody", RolesOf(roles)};
+    };
+    auto server = Server::Start(options, {FakeCompile, FakePlan, {"dnnfusion", "none"}, FakeCheckRule});
+    EXPECT_TRUE(server.ok()) << server.status();
+    server_ = *std::move(server);
+    client_ = std::make_unique<TestClient>(options.listen.front());
+  }
+  ~GuardTest() override {
+    server_.reset();
+    std::filesystem::remove_all(folder_);
+  }
+
+  // The status of a call with an empty message. A method that streams may answer more than one message, which gRPC
+  // calls an error of this client: such a call was not refused.
+  grpc::Status Call(const std::string& method, const std::string& authorization) {
+    grpc::GenericStub stub(client_->channel);
+    grpc::ClientContext context;
+    if (!authorization.empty()) context.AddMetadata("authorization", authorization);
+    grpc::CompletionQueue queue;
+    grpc::Slice nothing("");
+    auto call = stub.PrepareUnaryCall(&context, method, grpc::ByteBuffer(&nothing, 1), &queue);
+    call->StartCall();
+    grpc::ByteBuffer answer;
+    grpc::Status status;
+    call->Finish(&answer, &status, nullptr);
+    void* tag = nullptr;
+    bool ok = false;
+    EXPECT_TRUE(queue.Next(&tag, &ok));
+    return status;
+  }
+
+  const std::string folder_;
+  std::unique_ptr<Server> server_;
+  std::unique_ptr<TestClient> client_;
+};
+
+TEST_F(GuardTest, EveryMethodRefusesTheAnonymousAndEachWrongRole) {
+  int refused = 0, let_in = 0;
+  for (const std::string& method : LinkedMethods()) {
+    SCOPED_TRACE(method);
+    for (const char* authorization : {"", "Bearer client", "roles"}) {
+      const grpc::Status status = Call(method, authorization);
+      EXPECT_EQ(status.error_code(), grpc::StatusCode::UNAUTHENTICATED) << authorization;
+      EXPECT_EQ(status.error_message(), "say who you are");
+    }
+    EXPECT_EQ(Call(method, "roles ").error_code(), grpc::StatusCode::PERMISSION_DENIED);
+    for (const Role role : AllRoles()) {
+      const grpc::Status status = Call(method, absl::StrCat("roles ", NameOf(role)));
+      if (RolesFor(method).Has(role)) {
+        ++let_in;
+        EXPECT_NE(status.error_code(), grpc::StatusCode::UNAUTHENTICATED) << NameOf(role);
+        EXPECT_NE(status.error_code(), grpc::StatusCode::PERMISSION_DENIED) << NameOf(role);
+        EXPECT_NE(status.error_code(), grpc::StatusCode::UNIMPLEMENTED) << NameOf(role) << ": not served";
+      } else {
+        ++refused;
+        EXPECT_EQ(status.error_code(), grpc::StatusCode::PERMISSION_DENIED) << NameOf(role);
+        EXPECT_THAT(status.error_message(), HasSubstr(absl::StrCat("somebody has the roles ", NameOf(role))));
+        EXPECT_THAT(status.error_message(), HasSubstr(absl::StrCat("needs ", NamesInWords(RolesFor(method)))));
+      }
+    }
+  }
+  EXPECT_GT(refused, 0);
+  EXPECT_GT(let_in, 0);
+}
+
+TEST_F(GuardTest, HealthAloneIsAnonymousAndNothingListsTheMethods) {
+  EXPECT_TRUE(Call("/grpc.health.v1.Health/Check", "").ok());
+  for (const char* version : {"v1", "v1alpha"}) {
+    const std::string method = absl::StrCat("/grpc.reflection.", version, ".ServerReflection/ServerReflectionInfo");
+    EXPECT_EQ(Call(method, "roles admin").error_code(), grpc::StatusCode::UNIMPLEMENTED);
+  }
+}
+
+TEST_F(GuardTest, AWorkerOffersWhatItsRolesAllow) {
+  const auto attach = [&](const std::string& roles, bool measures, bool builds) {
+    v1::SynchronizeRequest request;
+    v1::SynchronizeResponse response;
+    request.set_worker_id("w");
+    *request.mutable_info() = CpuWorkerInfo("w");
+    if (!measures) {
+      request.mutable_info()->clear_measure_kinds();
+      request.mutable_info()->clear_device_model_json();
+    }
+    if (!builds) request.mutable_info()->clear_toolchains();
+    grpc::ClientContext context;
+    context.AddMetadata("authorization", "roles " + roles);
+    return client_->worker->Synchronize(&context, request, &response);
+  };
+  EXPECT_TRUE(attach("build,measure", true, true).ok());
+  EXPECT_TRUE(attach("build", false, true).ok());
+  EXPECT_TRUE(attach("measure", true, false).ok());
+  const grpc::Status measures = attach("build", true, true), builds = attach("measure,client,admin", true, true);
+  EXPECT_EQ(measures.error_code(), grpc::StatusCode::PERMISSION_DENIED);
+  EXPECT_THAT(measures.error_message(), HasSubstr("--kinds none"));
+  EXPECT_EQ(builds.error_code(), grpc::StatusCode::PERMISSION_DENIED);
+  EXPECT_THAT(builds.error_message(), HasSubstr("--no-build"));
+}
+
+}  // namespace
+}  // namespace fusion
