@@ -3,6 +3,7 @@
 #include <signal.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <exception>
 #include <string>
 #include <vector>
@@ -41,7 +42,10 @@ void AddFlags(CLI::App* app, Flags* flags) {
   app->add_option("--state", flags->options.state_folder,
                   "folder for database, blobs and socket [$XDG_STATE_HOME/fusion]");
   app->add_option("--listen", flags->options.listen,
-                  "HOST:PORT or unix:PATH, repeatable [unix:STATE/fusion.sock and 127.0.0.1:7070]");
+                  "HOST:PORT or unix:PATH, repeatable; a socket is always among them [unix:STATE/fusion.sock and "
+                  "127.0.0.1:7070]");
+  app->add_flag("--insecure", flags->options.insecure,
+                "let whoever reaches an address do everything, unencrypted; the log says so at every start");
   app->add_option("--metrics", flags->metrics, "HOST:PORT of the Prometheus endpoint, or none")->capture_default_str();
   app->add_flag("--no-local-worker", flags->no_local_worker, "start no fusion-worker beside this server");
   app->add_option("--local-devices", flags->device_kinds,
@@ -79,6 +83,10 @@ int Serve(const Flags& flags, const fusion::Log& log) {
   if (options.state_folder.empty()) options.state_folder = fusion::UserStateFolder();
   const std::string local_socket = absl::StrCat("unix:", options.state_folder, "/fusion.sock");
   if (options.listen.empty()) options.listen = {local_socket, "127.0.0.1:7070"};
+  // The workers beside this server, and an administrator who has lost every token, come by a socket.
+  if (std::none_of(options.listen.begin(), options.listen.end(), fusion::IsUnixAddress)) {
+    options.listen.push_back(local_socket);
+  }
   if (flags.metrics != "none") options.metrics_address = flags.metrics;
   const std::string worker_program = flags.no_local_worker ? "" : fusion::WorkerBesideThisProgram();
   // A worker measures its device before it attaches.
@@ -115,7 +123,8 @@ int Serve(const Flags& flags, const fusion::Log& log) {
                                        "/metrics")},
         {"state", options.state_folder}}});
   if (devices != nullptr) {
-    devices->Start((*server)->addresses().front());
+    const std::vector<std::string>& addresses = (*server)->addresses();
+    devices->Start(*std::find_if(addresses.begin(), addresses.end(), fusion::IsUnixAddress));
   } else if (!flags.no_local_worker) {
     log({fusion::LogLevel::kWarning, "no fusion-worker beside this program; builds wait for a worker to attach", {}});
   }

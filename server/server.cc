@@ -83,6 +83,13 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const ServerOptions& optio
   std::vector<int> ports(options.listen.size(), 0);
   for (size_t i = 0; i < options.listen.size(); ++i) {
     RETURN_IF_ERROR(CheckListenAddress(options.listen[i]));
+    if (options.insecure) {
+      options.log({LogLevel::kWarning,
+                   "--insecure: whoever reaches this address may do everything, unencrypted",
+                   {{"address", options.listen[i]}}});
+    } else if (IsUnixAddress(options.listen[i])) {
+      RETURN_IF_ERROR(CheckSocketIsPrivate(options.listen[i]));
+    }
     builder.AddListeningPort(options.listen[i], grpc::InsecureServerCredentials(), &ports[i]);
   }
   state->guard = std::make_unique<Guard>(options.identify, options.log);

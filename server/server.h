@@ -25,6 +25,7 @@ struct ServerOptions {
   absl::Duration first_worker_grace = absl::Seconds(5);
   SchedulerConfig scheduler;
   Log log = NoLog();
+  bool insecure = false;                        // whoever reaches an address may do everything
   Identify identify = LocalPrincipal;           // who calls
   const LocalDevices* local_devices = nullptr;  // the devices of workers beside the server; must outlive the server
 };

@@ -784,6 +784,21 @@ TEST_F(ServerTest, FolderAndAddressesBelongToOneServer) {
   EXPECT_EQ(Server::Start(options, {FakeCompile, FakePlan, {"dnnfusion", "none"}, FakeCheckRule}).status().code(),
             absl::StatusCode::kInvalidArgument);
   tcp->reset();
+
+  std::filesystem::create_directories(folder_ + "-open");
+  std::filesystem::permissions(folder_ + "-open", std::filesystem::perms(0755));
+  options.listen = {absl::StrCat("unix:", folder_, "-open/s")};
+  EXPECT_EQ(Server::Start(options, {FakeCompile, FakePlan, {"dnnfusion", "none"}, FakeCheckRule}).status().code(),
+            absl::StatusCode::kFailedPrecondition);
+  options.insecure = true;
+  std::string warned;
+  options.log = [&](const LogLine& line) {
+    if (line.level == LogLevel::kWarning) warned += line.message + " " + line.fields.front().value;
+  };
+  EXPECT_TRUE(Server::Start(options, {FakeCompile, FakePlan, {"dnnfusion", "none"}, FakeCheckRule}).ok());
+  EXPECT_EQ(warned, absl::StrCat("--insecure: whoever reaches this address may do everything, unencrypted ",
+                                 options.listen.front()));
+  std::filesystem::remove_all(folder_ + "-open");
   std::filesystem::remove_all(folder_ + "-other");
   std::filesystem::remove_all(folder_ + "-other2");
 }

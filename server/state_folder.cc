@@ -50,8 +50,29 @@ StateFolderLock::~StateFolderLock() {
   if (fd_ >= 0) close(fd_);
 }
 
+bool IsUnixAddress(const std::string& address) { return absl::StartsWith(address, "unix:"); }
+
+absl::Status CheckSocketIsPrivate(const std::string& address) {
+  std::error_code error;
+  const std::filesystem::path given = std::filesystem::path(address.substr(5)).parent_path();
+  std::filesystem::path folder = std::filesystem::canonical(given.empty() ? "." : given, error);
+  if (error) return ErrnoStatus(error.value(), absl::StrCat("cannot listen on ", address));
+  const std::string innermost = folder.string();
+  while (true) {
+    struct stat found;
+    if (stat(folder.c_str(), &found) != 0) return ErrnoStatus(errno, absl::StrCat("cannot look at ", folder.string()));
+    const bool ours = found.st_uid == geteuid() || found.st_uid == 0;
+    if (ours && (found.st_mode & (S_IRWXG | S_IRWXO)) == 0) return absl::OkStatus();
+    if (folder == folder.parent_path()) break;
+    folder = folder.parent_path();
+  }
+  return absl::FailedPreconditionError(absl::StrCat("other users may enter ", innermost,
+                                                    ", and whoever reaches a socket may do everything: chmod 700 ",
+                                                    innermost, ", or listen on a socket in a folder of your own"));
+}
+
 absl::Status CheckListenAddress(const std::string& address) {
-  if (!absl::StartsWith(address, "unix:")) {
+  if (!IsUnixAddress(address)) {
     const size_t colon = address.rfind(':');
     int port = -1;
     if (colon == std::string::npos || colon == 0 || !absl::SimpleAtoi(address.substr(colon + 1), &port) || port < 0 ||
@@ -79,7 +100,7 @@ absl::Status CheckListenAddress(const std::string& address) {
 }
 
 std::string WithPort(const std::string& address, int port) {
-  if (absl::StartsWith(address, "unix:")) return address;
+  if (IsUnixAddress(address)) return address;
   return absl::StrCat(address.substr(0, address.rfind(':')), ":", port);
 }
 

@@ -23,9 +23,15 @@ class StateFolderLock {
   int fd_ = -1;
 };
 
+bool IsUnixAddress(const std::string& address);
+
 // Fails with INVALID_ARGUMENT for a malformed address, and with UNAVAILABLE for a unix socket on which someone listens.
 // Removes a socket file on which nobody listens.
 absl::Status CheckListenAddress(const std::string& address);
+
+// Fails with FAILED_PRECONDITION if other users may reach the socket: no folder on its path is closed to them (mode
+// 0700). Whoever reaches a socket counts as its owner.
+absl::Status CheckSocketIsPrivate(const std::string& address);
 
 // Turns "127.0.0.1:0" and 4711 into "127.0.0.1:4711"; leaves unix addresses unchanged.
 std::string WithPort(const std::string& address, int port);

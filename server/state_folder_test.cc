@@ -1,0 +1,58 @@
+#include "server/state_folder.h"
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <filesystem>
+
+#include "absl/strings/str_cat.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace fusion {
+namespace {
+
+using testing::HasSubstr;
+
+class StateFolderTest : public testing::Test {
+ protected:
+  StateFolderTest() : folder_(absl::StrCat("/tmp/fusion-folder-test-", getpid())) {
+    std::filesystem::remove_all(folder_);
+    std::filesystem::create_directories(folder_ + "/inner");
+    Mode("", 0755);
+    Mode("/inner", 0755);
+  }
+  ~StateFolderTest() override { std::filesystem::remove_all(folder_); }
+  void Mode(const std::string& below, mode_t mode) { ASSERT_EQ(chmod((folder_ + below).c_str(), mode), 0); }
+  absl::Status Check(const std::string& below) { return CheckSocketIsPrivate("unix:" + folder_ + below); }
+
+  const std::string folder_;
+};
+
+TEST_F(StateFolderTest, ASocketThatOthersReachIsRefused) {
+  const absl::Status open = Check("/inner/s");
+  EXPECT_EQ(open.code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_THAT(open.message(), HasSubstr(absl::StrCat("chmod 700 ", folder_, "/inner")));
+  for (const mode_t mode : {0710, 0701, 0770, 0711, 01777}) {
+    Mode("/inner", mode);
+    EXPECT_FALSE(Check("/inner/s").ok()) << mode;
+  }
+  Mode("/inner", 0700);
+  EXPECT_TRUE(Check("/inner/s").ok());
+  Mode("/inner", 0755);
+  Mode("", 0700);
+  EXPECT_TRUE(Check("/inner/s").ok()) << "nobody comes as far as the inner folder";
+  EXPECT_TRUE(Check("/s").ok());
+}
+
+TEST_F(StateFolderTest, ALinkIsJudgedByWhereItLeads) {
+  std::filesystem::create_directories(folder_ + "/closed");
+  Mode("/closed", 0700);
+  std::filesystem::create_directory_symlink(folder_ + "/inner", folder_ + "/closed/link");
+  EXPECT_FALSE(Check("/closed/link/s").ok());
+  EXPECT_FALSE(Check("/closed/../s").ok());
+  EXPECT_EQ(Check("/missing/s").code(), absl::StatusCode::kNotFound);
+}
+
+}  // namespace
+}  // namespace fusion
