@@ -2,10 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <map>
 #include <optional>
-#include <set>
 
 #include "absl/types/span.h"
 #include "compiler/cost/caches.h"
@@ -32,12 +30,6 @@ constexpr double kItemsThatFillAUnit = 128;
 // Costs relative to an FMA: a load from shared memory, and the copy of an element to it.
 constexpr double kSharedLoadOps = 0.5, kStagedOps = 6;
 
-double Product(const std::vector<te::Axis>& axes) {
-  double product = 1;
-  for (const te::Axis& axis : axes) product *= static_cast<double>(axis.extent);
-  return product;
-}
-
 // How many times longer a tile's reduction step takes than its FMAs alone: the loss through its shape and the
 // remainders of its loops.
 double TileSlowdown(const Step& step, const RegisterTile& tile, const PortModel& ports) {
@@ -62,26 +54,6 @@ double TileSlowdown(const Step& step, const RegisterTile& tile, const PortModel&
     return along(rows, tile.row_count, [&](int64_t r) { return TileCycles(ports, r, v, broadcast, shared); });
   });
   return std::max(1.0, 2 * cycles / static_cast<double>(rows * vectors));
-}
-
-// The mean number of iterations of a loop, which the last tile of an axis may cut short.
-double MeanTrips(const Loop& loop) {
-  const auto most = static_cast<double>(loop.axis.extent);
-  if (!loop.limit || loop.limit->parts().size() != 1) return most;
-  const te::Index::Part& part = loop.limit->parts()[0];
-  if (part.term.kind != te::TermKind::kAxis) return most;
-  double trips = 0;
-  for (int64_t i = 0; i < part.term.axis.extent; ++i) {
-    const auto limit = static_cast<double>(loop.limit->constant() + part.coefficient * i);
-    trips += std::clamp(limit, 0.0, most);
-  }
-  return trips / static_cast<double>(part.term.axis.extent);
-}
-
-double Trips(const std::vector<Loop>& loops) {
-  double trips = 1;
-  for (const Loop& loop : loops) trips *= MeanTrips(loop);
-  return trips;
 }
 
 // The number of a work-group's tiles that have `spatial` results together.
@@ -182,94 +154,6 @@ double LibrarySeconds(const LibraryCall& call, const Kernel& kernel, const Devic
   const MatrixProduct* fragments = FindMatrixProduct(device, kernel.buffers[OperandOf(call)].dtype);
   const double rate = std::max(device.fma_f32_flops_per_s, fragments != nullptr ? fragments->flops_per_s : 0.0);
   return 2 * MultiplicationsOf(call) / rate / std::max(1, std::min(threads, device.parallel_units));
-}
-
-// What a phase reads and writes.
-struct Accesses {
-  std::map<int, double> read;  // by buffer, how often its elements are loaded
-  std::set<int> written;       // buffers
-};
-
-constexpr double kWholeBuffer = std::numeric_limits<double>::infinity();
-
-Accesses AccessesOf(const Phase& phase) {
-  Accesses accesses;
-  for (const Step& step : phase.steps) {
-    const double points = static_cast<double>(phase.tasks()) * Trips(step.loops);
-    const std::set<int> near = accesses.written;  // by an earlier step of the same task
-    const auto note = [&](double times) {
-      return [&accesses, &near, times](const te::ScalarNode& node) {
-        if (node.kind == te::ScalarKind::kLoad && near.count(node.tensor) == 0) accesses.read[node.tensor] += times;
-      };
-    };
-    for (const Step& shared_copy : SharedCopiesOf(step)) te::Visit(shared_copy.body[0], note(kWholeBuffer));
-    const double reduced = step.reduction ? Product(step.reduction->axes) : 1;
-    for (const te::Scalar& s : step.body) te::Visit(s, note(points * reduced));
-    for (const te::Scalar& s : step.then) te::Visit(s, note(points));
-    for (const Store& store : step.stores) accesses.written.insert(store.buffer);
-    if (const auto* routine = step.As<RoutineCall>()) {
-      for (const int buffer : routine->inputs) accesses.read[buffer] = kWholeBuffer;
-    }
-  }
-  return accesses;
-}
-
-// The accesses of the phase's library call.
-Accesses AccessesOf(const Phase& phase, const LibraryCall& call) {
-  Accesses accesses;
-  VisitBuffers(phase.steps[0], [&](int buffer) {
-    if (buffer == ResultOf(call)) {
-      accesses.written.insert(buffer);
-    } else {
-      accesses.read[buffer] = kWholeBuffer;
-    }
-  });
-  return accesses;
-}
-
-// Bytes of the buffer that so many loads reach. What a cache can hold is taken whole, since rows that are gathered from
-// it lie in most of its lines; of a larger table loads touch no more elements than they load.
-double TouchedBytes(const Buffer& buffer, double loads, const DeviceModel& device) {
-  const auto whole = static_cast<double>(SizeBytes(buffer));
-  if (whole <= static_cast<double>(LargestCacheBytes(device))) return whole;
-  return std::min(whole, loads * static_cast<double>(DTypeBytes(buffer.dtype)));
-}
-
-void Add(const Accesses& accesses, Accesses* sum) {
-  for (const auto& [buffer, elements] : accesses.read) sum->read[buffer] += elements;
-  sum->written.insert(accesses.written.begin(), accesses.written.end());
-}
-
-// Bytes of each buffer except scratch, as far as loads reach it, and of stores twice where a line is read before it is
-// written.
-std::vector<BufferTraffic> TrafficOf(const Kernel& kernel, const Accesses& accesses, const DeviceModel& device) {
-  std::map<int, BufferTraffic> traffic;
-  for (const auto& [b, elements] : accesses.read) {
-    const Buffer& buffer = kernel.buffers[b];
-    if (buffer.scope == Scope::kBlock) continue;
-    traffic[b].read_bytes = TouchedBytes(buffer, elements, device);
-  }
-  for (const int b : accesses.written) {
-    const Buffer& buffer = kernel.buffers[b];
-    if (buffer.scope == Scope::kBlock) continue;
-    traffic[b].write_bytes = static_cast<double>(SizeBytes(buffer)) * (device.write_allocate ? 2 : 1);
-  }
-  std::vector<BufferTraffic> result;
-  for (auto& [b, bytes] : traffic) {
-    bytes.buffer = b;
-    result.push_back(bytes);
-  }
-  return result;
-}
-
-double BytesOf(const std::vector<BufferTraffic>& traffic) {
-  double bytes = 0;
-  for (const BufferTraffic& one : traffic) bytes += one.read_bytes + one.write_bytes;
-  return bytes;
-}
-
-double TrafficBytes(const Kernel& kernel, const Accesses& accesses, const DeviceModel& device) {
-  return BytesOf(TrafficOf(kernel, accesses, device));
 }
 
 class Estimator {

@@ -20,6 +20,7 @@
 
 #include "compiler/cost/device_model.h"
 #include "compiler/movement/kernel.h"
+#include "compiler/movement/traffic.h"
 
 namespace fusion::movement {
 
@@ -35,13 +36,6 @@ struct KernelCost {
 // element once in each phase that touches it, from the level that holds four times all buffers (they are taken as
 // cold); a task's scratch from the level that holds it.
 std::vector<double> BytesByLevel(const Kernel& kernel, const DeviceModel& device);
-
-// What one phase does with a buffer outside the tasks' scratch.
-struct BufferTraffic {
-  int buffer = -1;
-  double read_bytes = 0;   // each element once; of a table that no cache holds, what is loaded
-  double write_bytes = 0;  // twice where a store reads its line first
-};
 
 // One phase of a kernel.
 struct PhaseCost {
