@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "compiler/schedule/nest/flatten.h"
 #include "compiler/schedule/nest/form_stages.h"
 #include "runtime/base/status_macros.h"
 

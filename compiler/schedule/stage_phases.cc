@@ -7,6 +7,7 @@
 #include "compiler/schedule/library/library_stage.h"
 #include "compiler/schedule/nest/column_reduction.h"
 #include "compiler/schedule/nest/form_stages.h"
+#include "compiler/schedule/nest/split_ranges.h"
 #include "compiler/schedule/nest/vectorised_reduction.h"
 #include "compiler/schedule/rewrite/blocked_transpose.h"
 #include "compiler/schedule/stitch/task_boxes.h"

@@ -1,13 +1,7 @@
 #include "compiler/schedule/nest/nest.h"
 
 #include <algorithm>
-#include <cstdlib>
 #include <map>
-#include <set>
-
-#include "absl/strings/str_cat.h"
-#include "compiler/te/index/reciprocals.h"
-#include "compiler/te/scalar/rounded.h"
 
 namespace fusion {
 namespace {
@@ -40,108 +34,6 @@ bool Divides(const Index& index, int axis_id) {
   }
   return false;
 }
-
-// `inside` predicate of a padded load, without comparisons that always hold. With a mask (limit >= 0) a comparison on
-// the mask's index counts for lanes below the limit only, because the results of other lanes are thrown away.
-te::Pred InsideBox(const std::vector<Index>& indices, const Shape& shape, const Index& mask_index, int64_t mask_limit) {
-  te::Pred pred;
-  for (size_t d = 0; d < indices.size(); ++d) {
-    const te::Interval range = indices[d].Range();
-    const bool masked = mask_limit >= 0 && mask_limit <= shape[d] && indices[d] == mask_index;
-    if (range.lo < 0) pred.push_back({indices[d], te::Cmp::kGe, Index(0)});
-    if (range.hi >= shape[d] && !masked) pred.push_back({indices[d], te::Cmp::kLt, Index(shape[d])});
-  }
-  return pred;
-}
-
-Index MapIndexLoads(const Index& index, const AddressOf& address_of) {
-  Index result(index.constant());
-  for (const Index::Part& part : index.parts()) {
-    const te::Term& term = part.term;
-    Index value;
-    switch (term.kind) {
-      case te::TermKind::kAxis:
-        value = Index(term.axis);
-        break;
-      case te::TermKind::kFloorDiv:
-        value = te::FloorDiv(MapIndexLoads(*term.inner, address_of), term.divisor);
-        break;
-      case te::TermKind::kMod:
-        value = te::Mod(MapIndexLoads(*term.inner, address_of), term.divisor);
-        break;
-      case te::TermKind::kLoad: {
-        std::vector<Index> inner;
-        for (const Index& i : term.indices) inner.push_back(MapIndexLoads(i, address_of));
-        const movement::Store place = address_of(term.tensor, inner);
-        value = Index::Load(place.buffer, {place.address}, term.load_range);
-        break;
-      }
-    }
-    result = result + value * part.coefficient;
-  }
-  return result;
-}
-
-class Flattener {
- public:
-  Flattener(const te::Program& program, const PhysicalTe& physical, const AddressOf& address_of)
-      : program_(program), physical_(physical), address_of_(address_of) {}
-
-  Scalar Rewrite(const Scalar& s) {
-    auto it = memo_.find(s.get());
-    if (it != memo_.end()) return it->second;
-    Scalar result = Compute(s);
-    memo_[s.get()] = result;
-    keep_.push_back(s);
-    return result;
-  }
-
-  te::Pred Rewrite(const te::Pred& pred) {
-    te::Pred result = pred;
-    for (te::Comparison& c : result) {
-      c.lhs = MapIndexLoads(c.lhs, address_of_);
-      c.rhs = MapIndexLoads(c.rhs, address_of_);
-    }
-    return result;
-  }
-
- private:
-  Scalar Compute(const Scalar& s) {
-    switch (s->kind) {
-      case te::ScalarKind::kImm:
-      case te::ScalarKind::kAcc:
-        return s;
-      case te::ScalarKind::kFromIndex:
-        return te::FromIndex(MapIndexLoads(s->index, address_of_));
-      case te::ScalarKind::kCast:
-        return te::CastOf(*s, Rewrite(s->args[0]));
-      case te::ScalarKind::kIf:
-        return te::If(Rewrite(s->pred), Rewrite(s->args[0]), Rewrite(s->args[1]));
-      case te::ScalarKind::kOp: {
-        std::vector<Scalar> args;
-        for (const Scalar& arg : s->args) args.push_back(Rewrite(arg));
-        return te::Call(s->op, std::move(args));
-      }
-      case te::ScalarKind::kLoad: {
-        std::vector<Index> indices;
-        for (const Index& index : s->indices) indices.push_back(MapIndexLoads(index, address_of_));
-        const movement::Store place = address_of_(s->tensor, indices);
-        Scalar load = te::Load(place.buffer, s->dtype, {place.address});
-        if (s->pad == nullptr) return load;
-        te::Pred inside =
-            InsideBox(indices, program_.tensors[s->tensor].shape, physical_.mask_index, physical_.mask_limit);
-        return inside.empty() ? load : te::If(std::move(inside), load, s->pad);
-      }
-    }
-    return s;
-  }
-
-  const te::Program& program_;
-  const PhysicalTe& physical_;
-  const AddressOf& address_of_;
-  std::map<const te::ScalarNode*, Scalar> memo_;
-  std::vector<Scalar> keep_;
-};
 
 // Tries to replace adjacent axes x (outer) and y by one; true if no address needs a division afterwards.
 bool TryFuse(Nest* nest, std::vector<Axis>* list, size_t at, AxisSource* axes) {
@@ -284,28 +176,6 @@ void SplitDividedAxes(PhysicalTe* physical, AxisSource* axes, int64_t min_diviso
   }
 }
 
-Nest Flatten(const te::Program& program, const PhysicalTe& physical, const AddressOf& address_of) {
-  Nest nest;
-  const te::Te& te = physical.te;
-  nest.label = program.tensors[te.outputs[0]].name;
-  nest.axes = te.axes;
-  nest.reduction = te.reduction;
-  Flattener flattener(program, physical, address_of);
-  for (const Scalar& s : te::MergeReciprocals(te.body)) nest.body.push_back(flattener.Rewrite(s));
-  for (const Scalar& s : te::MergeReciprocals(te.then)) nest.then.push_back(flattener.Rewrite(s));
-  if (nest.reduction) {
-    nest.reduction->pred = flattener.Rewrite(nest.reduction->pred);
-    for (Scalar& s : nest.reduction->init) s = flattener.Rewrite(s);
-  }
-  for (size_t o = 0; o < te.outputs.size(); ++o) {
-    nest.stores.push_back(address_of(te.outputs[o], physical.coordinates[o]));
-    nest.store_types.push_back(program.tensors[te.outputs[o]].dtype);
-  }
-  nest.mask_index = physical.mask_index;
-  nest.mask_limit = physical.mask_limit;
-  return nest;
-}
-
 movement::Loop LoopOf(const Nest& nest, const Axis& axis) {
   const auto limit = nest.limits.find(axis.id);
   return {axis, limit == nest.limits.end() ? std::nullopt : std::optional<Index>(limit->second)};
@@ -394,95 +264,6 @@ bool SplitReductionAxes(Nest* nest, AxisSource* axes, const std::function<PastEn
   if (!inside.empty()) nest->body[0] = te::If(inside, nest->body[0], te::Imm(nest->body[0]->dtype, 0));
   DropUnitAxes(nest);
   return rounded;
-}
-
-namespace {
-
-// The first condition in the nest that cuts one of its axes.
-std::optional<te::AxisCut> FindCut(const Nest& nest) {
-  std::optional<te::AxisCut> found;
-  for (const Scalar& s : nest.body) {
-    te::Visit(s, [&](const te::ScalarNode& node) {
-      if (found || node.kind != te::ScalarKind::kIf) return;
-      const std::optional<te::AxisCut> cut = te::CutOf(node.pred);
-      if (!cut || cut->at <= 0) return;
-      for (const Axis& axis : nest.axes) {
-        if (axis.id == cut->axis.id && cut->at < axis.extent) found = cut;
-      }
-    });
-  }
-  return found;
-}
-
-// The positions on the axis at which a comparison of this axis alone changes its truth.
-void CollectCuts(const te::Comparison& c, const Axis& axis, std::set<int64_t>* cuts) {
-  if (c.cmp != te::Cmp::kLt && c.cmp != te::Cmp::kGe) return;
-  const Index d = c.lhs - c.rhs;
-  if (d.parts().size() != 1 || d.parts()[0].term.kind != te::TermKind::kAxis || d.parts()[0].term.axis.id != axis.id) {
-    return;
-  }
-  // step * x + offset < 0 holds below the cut, or from it on.
-  const int64_t step = d.parts()[0].coefficient, offset = d.constant();
-  const int64_t size = std::abs(step), bound = step > 0 ? -offset : offset + 1;  // size * x < bound, or >= bound
-  const int64_t cut = bound <= 0 ? 0 : (bound + size - 1) / size;
-  if (cut > 0 && cut < axis.extent) cuts->insert(cut);
-}
-
-// The nest over [begin, begin + extent) of an axis.
-Nest PartOf(const Nest& nest, const Axis& axis, int64_t begin, int64_t extent, AxisSource* axes) {
-  Nest part = nest;
-  const Axis fresh = axes->New(extent);
-  const Index moved = Index(fresh) + Index(begin);
-  for (Axis& a : part.axes) {
-    if (a.id == axis.id) a = fresh;
-  }
-  part.Substitute([&](const Axis& a) { return a.id == axis.id ? &moved : nullptr; });
-  return part;
-}
-
-}  // namespace
-
-std::vector<Nest> SplitRanges(Nest nest, AxisSource* axes, const std::function<bool(const Nest&)>& worth) {
-  if (nest.reduction) return {std::move(nest)};
-  std::vector<Nest> done, open = {nest};
-  while (!open.empty()) {
-    Nest next = std::move(open.back());
-    open.pop_back();
-    const std::optional<te::AxisCut> cut = FindCut(next);
-    if (!cut) {
-      done.push_back(std::move(next));
-      continue;
-    }
-    Nest first = PartOf(next, cut->axis, 0, cut->at, axes);
-    Nest second = PartOf(next, cut->axis, cut->at, cut->axis.extent - cut->at, axes);
-    if (!worth(first) || !worth(second)) return {std::move(nest)};
-    open.push_back(std::move(second));
-    open.push_back(std::move(first));
-  }
-  return done;
-}
-
-std::vector<Nest> PeelInnermost(Nest nest, AxisSource* axes) {
-  constexpr size_t kMostCuts = 6;
-  std::set<int64_t> cuts;
-  if (!nest.reduction && !nest.axes.empty() && nest.limits.empty() && nest.mask_limit < 0) {
-    for (const Scalar& s : nest.body) {
-      te::Visit(s, [&](const te::ScalarNode& node) {
-        if (node.kind != te::ScalarKind::kIf) return;
-        for (const te::Comparison& c : node.pred) CollectCuts(c, nest.axes.back(), &cuts);
-      });
-    }
-  }
-  if (cuts.empty() || cuts.size() > kMostCuts) return {std::move(nest)};
-  const Axis axis = nest.axes.back();
-  cuts.insert(axis.extent);
-  std::vector<Nest> parts;
-  int64_t begin = 0;
-  for (const int64_t end : cuts) {
-    parts.push_back(PartOf(nest, axis, begin, end - begin, axes));
-    begin = end;
-  }
-  return parts;
 }
 
 bool PredUses(const Nest& nest, int axis_id) {

@@ -71,12 +71,6 @@ struct Nest {
   void ForEachIndex(const std::function<void(const te::Index&)>& f) const;
 };
 
-// Returns where a logical element of a tensor lies: buffer number and flat element offset.
-using AddressOf = std::function<movement::Store(te::TensorId, const std::vector<te::Index>&)>;
-
-// Rewrites loads and stores through `address_of`; padded loads become `if inside then load else pad`.
-Nest Flatten(const te::Program& program, const PhysicalTe& physical, const AddressOf& address_of);
-
 // A loop over an axis of the nest.
 movement::Loop LoopOf(const Nest& nest, const te::Axis& axis);
 std::optional<movement::Bound> LaneLimitOf(const Nest& nest);
@@ -104,15 +98,6 @@ bool SplitReductionAxes(Nest* nest, AxisSource* axes, const std::function<PastEn
 bool PredUses(const Nest& nest, int axis_id);
 // The body with `to` in place of every load equal to `from`.
 te::Scalar ReplaceLoad(const te::Scalar& body, const te::ScalarNode* from, const te::Scalar& to);
-
-// Index-set splitting: a map whose conditions cut one of its axes into ranges (the parts of a Concat) becomes several
-// maps, one for each range, without the conditions. `worth` says whether a nest is large enough to stand alone; where a
-// part is not, the nest stays whole. A nest without such a condition is returned as it is.
-std::vector<Nest> SplitRanges(Nest nest, AxisSource* axes, const std::function<bool(const Nest&)>& worth);
-// A map whose conditions cut its innermost axis into ranges (the borders of a Pad) becomes a map for each range, in
-// order, however short some are; conditions on other axes stay. A map with no such cut, or with very many, is returned
-// as it is.
-std::vector<Nest> PeelInnermost(Nest nest, AxisSource* axes);
 
 }  // namespace fusion
 

@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "compiler/schedule/nest/form_stages.h"
+#include "compiler/schedule/nest/split_ranges.h"
 #include "compiler/schedule/stitch/task_size.h"
 #include "compiler/schedule/targets/target_strategy.h"
 #include "compiler/schedule/threadgroup/threadgroup_tile.h"
