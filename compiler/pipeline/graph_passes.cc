@@ -109,4 +109,15 @@ absl::Status OpenIndices(Compilation* compilation) {
   return absl::OkStatus();
 }
 
+bool PlannerWantsOpened(const Compilation& compilation) {
+  const Planner* planner = FindPlanner(compilation.options.planner);
+  return planner != nullptr && planner->WantsOpened();
+}
+
+absl::Status OpenForPlanner(Compilation* compilation) {
+  ecg::Graph& graph = compilation->planned->graph;
+  graph = simplify::OpenComposites(graph);
+  return absl::OkStatus();
+}
+
 }  // namespace fusion::passes

@@ -17,6 +17,9 @@ absl::Status Simplify(Compilation* compilation);
 absl::Status StoreHalves(Compilation* compilation);
 absl::Status ShareConstants(Compilation* compilation);
 absl::Status OpenIndices(Compilation* compilation);
+// Opens composites, so that the planner can cut inside them.
+absl::Status OpenForPlanner(Compilation* compilation);
+bool PlannerWantsOpened(const Compilation& compilation);
 
 }  // namespace fusion::passes
 

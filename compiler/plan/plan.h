@@ -118,6 +118,9 @@ class Planner {
  public:
   virtual ~Planner() = default;
   virtual const char* name() const = 0;
+  // Does it plan over composites that are opened (simplify::OpenComposites), so that it can cut inside operators? What
+  // it fuses again is the operator's kernel.
+  virtual bool WantsOpened() const { return false; }
   virtual absl::StatusOr<FusionPlan> Plan(const ecg::Graph& graph, const DeviceModel& device, BlockOracle& oracle,
                                           const PlanOptions& options) const = 0;
 };

@@ -1,13 +1,16 @@
 #include "compiler/plan/plan.h"
 #include "compiler/plan/planners/dnnfusion/dnnfusion.h"
 #include "compiler/plan/planners/none/none.h"
+#include "compiler/plan/planners/tvm_like/tvm_like.h"
+#include "compiler/plan/planners/xla_like/xla_like.h"
 
 namespace fusion {
 namespace {
 
 const std::vector<const Planner*>& Planners() {
   static const auto* const kList =
-      new std::vector<const Planner*>{NonePlanner(), DnnFusionPlanner(), DnnFusionListingPlanner()};
+      new std::vector<const Planner*>{NonePlanner(), DnnFusionPlanner(), DnnFusionListingPlanner(), XlaLikePlanner(),
+                                      TvmLikePlanner()};
   return *kList;
 }
 

@@ -1,10 +1,12 @@
 #include "tests/fuzz/graphs/modes.h"
 
 #include <algorithm>
+#include <string>
 #include <utility>
 
 #include "compiler/analysis/interpret.h"
 #include "compiler/pipeline/compile.h"
+#include "compiler/plan/plan.h"
 #include "compiler/rewrite/rewrite.h"
 #include "compiler/simplify/passes.h"
 #include "runtime/base/status_macros.h"
@@ -36,11 +38,20 @@ absl::StatusOr<ecg::Graph> Rewritten(const ecg::Graph& graph, const std::string&
 }
 
 const std::vector<Mode>& AllModes() {
-  static const auto* modes = new std::vector<Mode>{{"passes-strict", "", "strict"},
-                                                   {"passes-fast", "", "fast"},
-                                                   {"unfused", "none", "strict"},
-                                                   {"fused", "dnnfusion", "fast"},
-                                                   {"fused-strict", "dnnfusion", "strict"}};
+  static const auto* modes = [] {
+    auto* all = new std::vector<Mode>{{"passes-strict", "", "strict"},
+                                      {"passes-fast", "", "fast"},
+                                      {"unfused", "none", "strict"},
+                                      {"fused", "dnnfusion", "fast"},
+                                      {"fused-strict", "dnnfusion", "strict"}};
+    // Every other planner is a mode of its name.
+    for (const std::string& planner : PlannerNames()) {
+      const bool there =
+          std::any_of(all->begin(), all->end(), [&](const Mode& mode) { return mode.planner == planner; });
+      if (!there) all->push_back({planner, planner, "fast"});
+    }
+    return all;
+  }();
   return *modes;
 }
 

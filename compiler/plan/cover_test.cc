@@ -1,0 +1,73 @@
+#include "compiler/plan/cover.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "compiler/plan/testing/accepting_oracle.h"
+
+namespace fusion {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+ecg::Graph Parsed(const std::string& text) {
+  auto graph = ecg::Parse(text);
+  return std::move(graph).value();
+}
+
+// a feeds b and c; c feeds d.
+const char kFork[] = R"(graph g(%x: f32[8]) {
+  %a: f32[8] = Abs(%x)
+  %b: f32[8] = Exp(%a)
+  %c: f32[8] = Neg(%a)
+  %d: f32[8] = Exp(%c)
+  return %b, %d
+})";
+
+TEST(BlocksOfCover, TheFirstHolderOwnsAndTheOthersRecompute) {
+  const ecg::Graph graph = Parsed(kFork);
+  const auto blocks = BlocksOfCover(graph, {{0, 2, 3}, {0, 1}});
+  ASSERT_TRUE(blocks.ok()) << blocks.status();
+  FusionPlan plan;
+  plan.blocks = *blocks;
+  EXPECT_TRUE(CheckPlan(graph, plan).ok()) << CheckPlan(graph, plan);
+  EXPECT_THAT(BlockNames(graph, plan), ElementsAre("a+b", "c+d, again a"));
+  // Both readers compute %a, so that nobody reads it from memory.
+  EXPECT_THAT((*blocks)[0].unread, ElementsAre(graph.node(0).outputs[0]));
+  EXPECT_EQ(LiveOut(graph, (*blocks)[0]), graph.node(1).outputs);
+}
+
+TEST(BlocksOfCover, WhatOnlyOneHoldsIsStored) {
+  const ecg::Graph graph = Parsed(kFork);
+  const auto blocks = BlocksOfCover(graph, {{2, 3}, {0, 1}});
+  ASSERT_TRUE(blocks.ok()) << blocks.status();
+  EXPECT_THAT(BlockNames(graph, {*blocks, {}}), ElementsAre("a+b", "c+d"));
+  EXPECT_TRUE((*blocks)[0].unread.empty());
+  EXPECT_EQ(LiveOut(graph, (*blocks)[0]).size(), 2u);
+}
+
+TEST(BlocksOfCover, NoReaderOfAnAmbiguousNode) {
+  const ecg::Graph graph = Parsed(kFork);
+  const auto blocks = BlocksOfCover(graph, {{0, 1}, {0, 2}, {3}});
+  ASSERT_TRUE(blocks.ok()) << blocks.status();  // %d reads %c, which one set holds
+  const auto ambiguous = BlocksOfCover(graph, {{0, 1}, {0, 3}, {2}});
+  EXPECT_EQ(ambiguous.status().code(), absl::StatusCode::kInternal);
+  EXPECT_THAT(std::string(ambiguous.status().message()), HasSubstr("which 2 fusion blocks compute"));
+}
+
+TEST(BlocksOfCover, CyclesAreNamed) {
+  const ecg::Graph graph = Parsed(R"(graph g(%x: f32[8], %y: f32[8]) {
+    %p: f32[8] = Abs(%x)
+    %r: f32[8] = Exp(%y)
+    %q: f32[8] = Add(%p, %r)
+    %s: f32[8] = Sub(%r, %p)
+    return %q, %s
+  })");
+  const auto blocks = BlocksOfCover(graph, {{0, 2}, {1, 3}});
+  EXPECT_EQ(blocks.status().code(), absl::StatusCode::kInternal);
+  EXPECT_THAT(std::string(blocks.status().message()), HasSubstr("close a cycle through"));
+}
+
+}  // namespace
+}  // namespace fusion
