@@ -7,10 +7,11 @@
 #include <memory>
 #include <string>
 
-#include "client/api/address.h"
 #include "client/cli/exit_codes.h"
 #include "client/cli/interrupt.h"
 #include "client/cli/verb.h"
+#include "proto/channel/endpoint.h"
+#include "runtime/base/user_folders.h"
 
 namespace {
 
@@ -47,6 +48,24 @@ std::string UnknownCommand(const CLI::App& app) {
   return "";
 }
 
+void AddConnectFlags(CLI::App* app, fusion::ConnectFlags* flags) {
+  app->add_option(
+      "--server", flags->server,
+      "address of fusiond (default: $FUSION_SERVER, else that of the configuration, else the local socket)");
+  app->add_option("--tls-ca", flags->tls_ca,
+                  "PEM file with the authorities that the server's certificate may come from [$FUSION_TLS_CA]");
+  app->add_option("--tls-cert", flags->tls_cert, "PEM file with this user's certificate [$FUSION_TLS_CERT]");
+  app->add_option("--tls-key", flags->tls_key, "PEM file with its key, mode 0600 [$FUSION_TLS_KEY]");
+  app->add_option("--token-file", flags->token_file,
+                  "file with this user's token, mode 0600 [$FUSION_TOKEN_FILE; $FUSION_TOKEN is the token itself]");
+  app->add_flag("--insecure", flags->insecure, "speak to HOST:PORT without TLS, and send no token");
+}
+
+// The command line or the configuration is wrong, not a model.
+int FailConnect(const absl::Status& status) {
+  return fusion::Fail(absl::IsPermissionDenied(status) ? status : fusion::UsageError(std::string(status.message())));
+}
+
 int Main(int argc, char** argv) {
   fusion::StartInterruptWatch();
   CLI::App app("Compiles ONNX models into fused kernels on a fusiond, and runs the results.", "fusionctl");
@@ -58,7 +77,8 @@ int Main(int argc, char** argv) {
       "7 no matching worker, 8 quota, 9 verification failed, 130 interrupted.");
   fusion::CommonOptions common;
   common.progress = "auto";
-  app.add_option("--server", common.server, "address of fusiond (default: $FUSION_SERVER, else the local socket)");
+  fusion::ConnectFlags connect;
+  AddConnectFlags(&app, &connect);
   app.add_option("--progress", common.progress, "how progress is shown")
       ->check(CLI::IsMember({"auto", "tty", "plain", "none"}))
       ->capture_default_str();
@@ -106,9 +126,14 @@ int Main(int argc, char** argv) {
     app.exit(error);
     return fusion::kExitUsage;
   }
-  common.server = fusion::ServerAddress(common.server);
   for (const auto& [command, verb] : by_command) {
-    if (command->parsed()) return verb->Run(common);
+    if (!command->parsed()) continue;
+    if (verb->UsesServer()) {
+      absl::StatusOr<fusion::Endpoint> endpoint = fusion::ResolveEndpoint(connect, fusion::UserStateFolder());
+      if (!endpoint.ok()) return FailConnect(endpoint.status());
+      common.endpoint = *std::move(endpoint);
+    }
+    return verb->Run(common);
   }
   return fusion::kExitUsage;
 }

@@ -47,6 +47,11 @@ void AddFlags(CLI::App* app, Flags* flags) {
   app->add_flag("--insecure", flags->options.insecure,
                 "let whoever reaches an address do everything, unencrypted; the log says so at every start");
   app->add_option("--metrics", flags->metrics, "HOST:PORT of the Prometheus endpoint, or none")->capture_default_str();
+  app->add_option("--tls-cert", flags->options.tls.certificate,
+                  "PEM file with the certificate, and its chain, of TLS on HOST:PORT; read again when it changes");
+  app->add_option("--tls-key", flags->options.tls.key, "PEM file with its key, mode 0600");
+  app->add_option("--tls-client-ca", flags->options.tls.client_ca,
+                  "PEM file with the authorities of callers' certificates; callers need one then");
   app->add_flag("--no-local-worker", flags->no_local_worker, "start no fusion-worker beside this server");
   app->add_option("--local-devices", flags->device_kinds,
                   "kinds of device to look for here; a worker offers each that is found")

@@ -80,6 +80,14 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const ServerOptions& optio
   grpc::ResourceQuota quota("calls");
   quota.SetMaxThreads(kMaxCallThreads);
   builder.SetResourceQuota(quota);
+  const std::shared_ptr<grpc::ServerCredentials> plain = grpc::InsecureServerCredentials();
+  std::shared_ptr<grpc::ServerCredentials> tcp = plain;
+  if (options.tls.any()) {
+    if (options.insecure) {
+      return absl::InvalidArgumentError("--insecure is for servers without TLS: leave it out, or --tls-cert");
+    }
+    ASSIGN_OR_RETURN(tcp, TlsServerCredentialsOf(options.tls));
+  }
   std::vector<int> ports(options.listen.size(), 0);
   for (size_t i = 0; i < options.listen.size(); ++i) {
     RETURN_IF_ERROR(CheckListenAddress(options.listen[i]));
@@ -90,7 +98,7 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const ServerOptions& optio
     } else if (IsUnixAddress(options.listen[i])) {
       RETURN_IF_ERROR(CheckSocketIsPrivate(options.listen[i]));
     }
-    builder.AddListeningPort(options.listen[i], grpc::InsecureServerCredentials(), &ports[i]);
+    builder.AddListeningPort(options.listen[i], IsUnixAddress(options.listen[i]) ? plain : tcp, &ports[i]);
   }
   state->guard = std::make_unique<Guard>(options.identify, options.log);
   Guard* guard = state->guard.get();

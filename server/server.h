@@ -10,6 +10,7 @@
 #include "absl/time/time.h"
 #include "runtime/log/log.h"
 #include "server/auth/guard.h"
+#include "server/auth/tls.h"
 #include "server/jobs/job_runner.h"
 #include "server/scheduler/scheduler.h"
 
@@ -26,6 +27,7 @@ struct ServerOptions {
   SchedulerConfig scheduler;
   Log log = NoLog();
   bool insecure = false;                        // whoever reaches an address may do everything
+  TlsFiles tls;                                  // of all addresses that are no sockets; none: they are not encrypted
   Identify identify = LocalPrincipal;           // who calls
   const LocalDevices* local_devices = nullptr;  // the devices of workers beside the server; must outlive the server
 };

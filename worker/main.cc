@@ -27,6 +27,7 @@ constexpr int kExitUsage = 2;
 // What the command line says.
 struct Flags {
   fusion::WorkerOptions options;
+  fusion::ConnectFlags connect;
   std::string kinds = "cpu", build_kinds, simulated_measurement = "100ms";
   bool no_build = false, describe = false;
   int64_t parent = 0;
@@ -37,8 +38,16 @@ std::vector<std::string> Listed(const std::string& list) { return absl::StrSplit
 
 void AddFlags(CLI::App* app, Flags* flags) {
   fusion::WorkerOptions& options = flags->options;
-  app->add_option("--server", options.server,
-                  "address of fusiond: unix:/path or host:port (default: $FUSION_SERVER, else the local socket)");
+  app->add_option("--server", flags->connect.server,
+                  "address of fusiond: unix:/path or host:port (default: $FUSION_SERVER, else that of the "
+                  "configuration, else the local socket)");
+  app->add_option("--tls-ca", flags->connect.tls_ca,
+                  "PEM file with the authorities that the server's certificate may come from [$FUSION_TLS_CA]");
+  app->add_option("--tls-cert", flags->connect.tls_cert, "PEM file with this worker's certificate [$FUSION_TLS_CERT]");
+  app->add_option("--tls-key", flags->connect.tls_key, "PEM file with its key, mode 0600 [$FUSION_TLS_KEY]");
+  app->add_option("--token-file", flags->connect.token_file,
+                  "file with this worker's token, mode 0600 [$FUSION_TOKEN_FILE; $FUSION_TOKEN is the token itself]");
+  app->add_flag("--insecure", flags->connect.insecure, "speak to HOST:PORT without TLS, and send no token");
   app->add_option("--name", options.name, "name shown to people (default: the host's name)");
   app->add_option("--kinds", flags->kinds,
                   absl::StrCat("kind of device to measure: ", absl::StrJoin(fusion::MeasuredKinds(), ", "),
@@ -137,7 +146,7 @@ int Serve(const fusion::WorkerOptions& options) {
     (*worker)->Abort();
   });
   waiter.detach();
-  options.log({fusion::LogLevel::kInfo, "serving", {{"server", options.server}}});
+  options.log({fusion::LogLevel::kInfo, "serving", {{"server", options.server.address}}});
   (*worker)->Run();
   options.log({fusion::LogLevel::kInfo, "stopped", {}});
   std::fflush(nullptr);
@@ -160,8 +169,15 @@ int RunAs(Flags flags, const fusion::Log& log) {
     return kExitUsage;
   }
   if (options.state_folder.empty()) options.state_folder = fusion::UserStateFolder();
-  if (options.server.empty()) options.server = fusion::DefaultServerAddress(options.state_folder);
-  return flags.describe ? Describe(options) : Serve(options);
+  if (flags.describe) return Describe(options);
+  // Before any child starts: no child of a worker may see its token.
+  absl::StatusOr<fusion::Endpoint> server = fusion::ResolveEndpoint(flags.connect, options.state_folder);
+  if (!server.ok()) {
+    log({fusion::LogLevel::kError, std::string(server.status().message()), {}});
+    return kExitUsage;
+  }
+  options.server = *std::move(server);
+  return Serve(options);
 }
 
 int Main(int argc, char** argv) {

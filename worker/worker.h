@@ -11,12 +11,13 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "compiler/cost/device_model.h"
+#include "proto/channel/endpoint.h"
 #include "runtime/log/log.h"
 
 namespace fusion {
 
 struct WorkerOptions {
-  std::string server;  // "unix:/path" or "host:port"
+  Endpoint server;
   std::string name;    // for people; empty: the host's name
   std::vector<std::string> kinds = {"cpu"};  // device kind to measure: one of MeasuredKinds()
   bool build = true;  // takes build tasks if there is a toolchain

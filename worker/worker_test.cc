@@ -8,7 +8,7 @@ namespace {
 
 TEST(Worker, WithoutTheProgramThatTimesItRefusesToOfferADevice) {
   WorkerOptions options;
-  options.server = "127.0.0.1:1";
+  options.server.address = "127.0.0.1:1";
   options.kinds = {"cpu"};
   options.measure_program = "/no/such/fusion-measure";
   const absl::Status status = Worker::Create(options).status();

@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "proto/blob.grpc.pb.h"
+#include "proto/channel/channel.h"
 #include "proto/compile.grpc.pb.h"
 #include "proto/profile.grpc.pb.h"
 #include "proto/worker.grpc.pb.h"
@@ -20,20 +21,20 @@ constexpr absl::Duration kTransferTimeout = absl::Hours(2);
 
 class GrpcConnection : public Connection {
  public:
-  explicit GrpcConnection(const std::string& address) : address_(address) {
+  explicit GrpcConnection(const Endpoint& endpoint) : endpoint_(endpoint) {
     grpc::ChannelArguments arguments;
     arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 100);
     arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, 100);
     arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 2000);
     arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, 60000);
-    auto channel = grpc::CreateCustomChannel(address, grpc::InsecureChannelCredentials(), arguments);
+    auto channel = MakeChannel(endpoint, arguments);
     compile_ = v1::Compile::NewStub(channel);
     blobs_ = v1::Blobs::NewStub(channel);
     admin_ = v1::WorkerAdmin::NewStub(channel);
     profile_ = v1::Profile::NewStub(channel);
   }
 
-  const std::string& address() const override { return address_; }
+  const std::string& address() const override { return endpoint_.address; }
 
   absl::StatusOr<v1::Capabilities> GetCapabilities(absl::Duration timeout) override {
     return Call<v1::Capabilities>(timeout, [&](auto* context, auto* response) {
@@ -191,18 +192,7 @@ class GrpcConnection : public Connection {
     context->set_deadline(absl::ToChronoTime(absl::Now() + timeout));
   }
 
-  absl::Status ToAbsl(const grpc::Status& status) const {
-    const auto code = static_cast<absl::StatusCode>(status.error_code());
-    if (status.ok()) return absl::OkStatus();
-    if (code == absl::StatusCode::kUnavailable) {
-      // gRPC's message lists its attempts; the last one names the cause.
-      const std::string& words = status.error_message();
-      const size_t last = words.rfind(": ");
-      return absl::UnavailableError(absl::StrCat("no server at ", address_, " (",
-                                                 last == std::string::npos ? words : words.substr(last + 2), ")"));
-    }
-    return absl::Status(code, status.error_message());
-  }
+  absl::Status ToAbsl(const grpc::Status& status) const { return CallError(endpoint_, status); }
 
   template <typename Response, typename Function>
   absl::StatusOr<Response> Call(absl::Duration timeout, Function function) {
@@ -214,7 +204,7 @@ class GrpcConnection : public Connection {
     return response;
   }
 
-  std::string address_;
+  const Endpoint endpoint_;
   std::unique_ptr<v1::Compile::Stub> compile_;
   std::unique_ptr<v1::Blobs::Stub> blobs_;
   std::unique_ptr<v1::WorkerAdmin::Stub> admin_;
@@ -223,8 +213,8 @@ class GrpcConnection : public Connection {
 
 }  // namespace
 
-std::unique_ptr<Connection> Connection::Open(const std::string& address) {
-  return std::make_unique<GrpcConnection>(address);
+std::unique_ptr<Connection> Connection::Open(const Endpoint& endpoint) {
+  return std::make_unique<GrpcConnection>(endpoint);
 }
 
 bool IsFinal(v1::JobState state) { return state == v1::SUCCEEDED || state == v1::FAILED || state == v1::CANCELLED; }

@@ -12,6 +12,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "proto/blob.pb.h"
+#include "proto/channel/endpoint.h"
 #include "proto/compile.pb.h"
 #include "proto/profile.pb.h"
 #include "proto/worker.pb.h"
@@ -26,8 +27,7 @@ struct BlobSource {
 // Thread-safe. Errors keep the server's code and message; UNAVAILABLE names the address.
 class Connection {
  public:
-  // Does not connect yet. `address` is "unix:/path" or "host:port".
-  static std::unique_ptr<Connection> Open(const std::string& address);
+  static std::unique_ptr<Connection> Open(const Endpoint& endpoint);  // does not connect yet
   virtual ~Connection() = default;
 
   virtual const std::string& address() const = 0;

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "proto/channel/endpoint.h"
 
 namespace fusion {
 
@@ -23,7 +24,7 @@ struct Option {
 
 // The options that every verb gets.
 struct CommonOptions {
-  std::string server;    // resolved address
+  Endpoint endpoint;     // of the server, for verbs that use it
   std::string progress;  // auto | tty | plain | none
 };
 
@@ -33,6 +34,7 @@ class Verb {
   virtual std::string name() const = 0;  // "submit", "job list"
   virtual std::string help() const = 0;  // one line
   virtual std::vector<Option> Options() = 0;
+  virtual bool UsesServer() const { return true; }
   // Returns the process's exit code (exit_codes.h). Data goes to stdout, everything else to stderr.
   virtual int Run(const CommonOptions& common) = 0;
 };

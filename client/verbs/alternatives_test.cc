@@ -58,9 +58,9 @@ TEST(Alternatives, WhatWasNotMeasuredSaysWhy) {
   Add(&account, "by estimates", 24, 0, false);
   Add(&account, "by measurements", 48, 0, true);
   account.set_not_compared("no worker");
-  EXPECT_THAT(AlternativesInWords(account),
-              ElementsAre("the plan by measurements (48 kernels); that by estimates (24 kernels)",
-                          "not measured: no worker"));
+  EXPECT_THAT(
+      AlternativesInWords(account),
+      ElementsAre("the plan by measurements (48 kernels); that by estimates (24 kernels)", "not measured: no worker"));
 }
 
 }  // namespace

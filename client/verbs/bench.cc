@@ -41,6 +41,7 @@ class BenchVerb : public Verb {
   std::string help() const override {
     return "time a bundle on this machine, inputs and outputs in place (no server needed)";
   }
+  bool UsesServer() const override { return false; }
   std::vector<Option> Options() override {
     return {{"BUNDLE", "the .fusion file", &bundle_, true},
             {"--against", "another bundle: both take turns, and the ratio is printed", &against_},

@@ -25,7 +25,7 @@ class BundleGetVerb : public Verb {
     return {{"JOB", "its name", &job_, true}, {"-o,--output", "where to (default: JOB.fusion)", &output_}};
   }
   int Run(const CommonOptions& common) override {
-    auto connection = Connection::Open(common.server);
+    auto connection = Connection::Open(common.endpoint);
     auto job = connection->GetJob(job_);
     if (!job.ok()) return Fail(job.status());
     if (job->state() != v1::SUCCEEDED) {
@@ -143,6 +143,7 @@ class BundleInspectVerb : public Verb {
  public:
   std::string name() const override { return "bundle inspect"; }
   std::string help() const override { return "what a bundle holds: inputs, launches, memory plan"; }
+  bool UsesServer() const override { return false; }
   std::vector<Option> Options() override {
     return {{"BUNDLE", "the .fusion file", &path_, true},
             {"--entry", "print this entry of the bundle instead (plan.json, src/k0.cc, …)", &entry_},

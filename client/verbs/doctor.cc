@@ -8,7 +8,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "client/api/address.h"
 #include "client/api/connection.h"
 #include "client/cli/exit_codes.h"
 #include "client/cli/words.h"
@@ -71,10 +70,11 @@ class DoctorVerb : public Verb {
   int Run(const CommonOptions& common) override {
     std::vector<Check> checks = {CheckProcessor(), CheckFolder("state", UserStateFolder()),
                                  CheckFolder("cache", UserCacheFolder())};
-    auto connection = Connection::Open(common.server);
+    auto connection = Connection::Open(common.endpoint);
     auto capabilities = connection->GetCapabilities(absl::Seconds(3));
     if (capabilities.ok()) {
-      checks.push_back({"server", true, absl::StrCat(common.server, ", version ", capabilities->server_version()), ""});
+      checks.push_back(
+          {"server", true, absl::StrCat(common.endpoint.address, ", version ", capabilities->server_version()), ""});
       checks.push_back({"versions", capabilities->server_version() == FUSION_VERSION,
                         absl::StrCat("client ", FUSION_VERSION, ", server ", capabilities->server_version()),
                         "update the older of the two"});

@@ -54,7 +54,7 @@ class JobListVerb : public Verb {
   std::string help() const override { return "jobs, newest first"; }
   std::vector<Option> Options() override { return {{"--limit", "how many", &limit_}, OutputOption(&format_)}; }
   int Run(const CommonOptions& common) override {
-    auto jobs = Connection::Open(common.server)->ListJobs(static_cast<int>(limit_));
+    auto jobs = Connection::Open(common.endpoint)->ListJobs(static_cast<int>(limit_));
     if (!jobs.ok()) return Fail(jobs.status());
     if (format_ == "json") {
       std::printf("%s\n", ProtoToJson(*jobs).c_str());
@@ -80,7 +80,7 @@ class JobGetVerb : public Verb {
   std::string help() const override { return "one job: state, account, error"; }
   std::vector<Option> Options() override { return {{"JOB", "its name", &job_, true}, OutputOption(&format_)}; }
   int Run(const CommonOptions& common) override {
-    auto job = Connection::Open(common.server)->GetJob(job_);
+    auto job = Connection::Open(common.endpoint)->GetJob(job_);
     return job.ok() ? PrintJob(*job, format_) : Fail(job.status());
   }
 
@@ -97,7 +97,7 @@ class JobWatchVerb : public Verb {
             {"-o,--output", "fetch the bundle into this file when the job succeeds", &output_}};
   }
   int Run(const CommonOptions& common) override {
-    auto connection = Connection::Open(common.server);
+    auto connection = Connection::Open(common.endpoint);
     Progress progress(common.progress);
     auto last = FollowJob(*connection, job_, 0, progress);
     if (!last.ok()) return Fail(last.status());
@@ -124,7 +124,7 @@ class JobCancelVerb : public Verb {
   std::string help() const override { return "stop a job"; }
   std::vector<Option> Options() override { return {{"JOB", "its name", &job_, true}, OutputOption(&format_)}; }
   int Run(const CommonOptions& common) override {
-    auto job = Connection::Open(common.server)->CancelJob(job_);
+    auto job = Connection::Open(common.endpoint)->CancelJob(job_);
     return job.ok() ? PrintJob(*job, format_) : Fail(job.status());
   }
 

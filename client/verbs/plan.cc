@@ -18,18 +18,18 @@ class PlanVerb : public Verb {
   std::string name() const override { return "plan"; }
   std::string help() const override { return "show which operators would share which kernel, and why"; }
   std::vector<Option> Options() override {
-    std::vector<Option> options = {
-        {"MODEL", "the .onnx file", &model_, true},
-        {"--explain",
-         "list the rewrite rules that fired, where, and what each saved, and at which scope each kernel hands values over",
-         &explain_},
-        OutputOption(&format_)};
+    std::vector<Option> options = {{"MODEL", "the .onnx file", &model_, true},
+                                   {"--explain",
+                                    "list the rewrite rules that fired, where, and what each saved, and at which scope "
+                                    "each kernel hands values over",
+                                    &explain_},
+                                   OutputOption(&format_)};
     AddPlanFlags(&flags_, &options);
     return options;
   }
 
   int Run(const CommonOptions& common) override {
-    auto connection = Connection::Open(common.server);
+    auto connection = Connection::Open(common.endpoint);
     absl::StatusOr<v1::PlanResponse> plan = absl::UnknownError("");
     {
       Progress progress(common.progress);
@@ -117,7 +117,8 @@ class PlanVerb : public Verb {
     if (!account.not_compared().empty()) {
       std::printf("not measured as a whole: %s\n", Printable(account.not_compared()).c_str());
     } else if (table.empty() && account.measured() + account.from_database() > 0) {
-      std::puts("\nsubmit tunes this plan, measures it as a whole beside the plans by estimates, and returns the fastest");
+      std::puts(
+          "\nsubmit tunes this plan, measures it as a whole beside the plans by estimates, and returns the fastest");
     }
   }
 

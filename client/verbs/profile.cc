@@ -36,7 +36,7 @@ class ProfileStatsVerb : public Verb {
   std::string help() const override { return "how many measurements the database holds and how it answered"; }
   std::vector<Option> Options() override { return {OutputOption(&format_)}; }
   int Run(const CommonOptions& common) override {
-    auto stats = Connection::Open(common.server)->ProfileStats();
+    auto stats = Connection::Open(common.endpoint)->ProfileStats();
     if (!stats.ok()) return Fail(stats.status());
     if (format_ == "json") {
       std::printf("%s\n", ProtoToJson(*stats).c_str());
@@ -81,7 +81,7 @@ class ProfileQueryVerb : public Verb {
     request.set_contains(contains_);
     request.set_device_fingerprint(device_);
     request.set_limit(static_cast<int32_t>(limit_));
-    auto found = Connection::Open(common.server)->ProfileQuery(request);
+    auto found = Connection::Open(common.endpoint)->ProfileQuery(request);
     if (!found.ok()) return Fail(found.status());
     if (format_ == "json") {
       std::printf("%s\n", ProtoToJson(*found).c_str());
@@ -120,7 +120,7 @@ class ProfileExportVerb : public Verb {
     request.set_device_fingerprint(device_);
     int64_t count = 0;
     const absl::Status status =
-        Connection::Open(common.server)->ProfileExport(request, [&](const v1::ProfileRecord& record) {
+        Connection::Open(common.endpoint)->ProfileExport(request, [&](const v1::ProfileRecord& record) {
           if (record.has_measurement()) ++count;
           const std::string line = ProtoToJson(record, -1) + "\n";
           if (file != nullptr) return file->Append(line);
@@ -174,7 +174,7 @@ class ProfileImportVerb : public Verb {
       return FailLocal(absl::InvalidArgumentError(
           absl::StrCat(path_, ":", number, ": no line of profile export: ", std::string(parsed.message()))));
     }
-    return ReportImport(Connection::Open(common.server)->ProfileImport(records), format_);
+    return ReportImport(Connection::Open(common.endpoint)->ProfileImport(records), format_);
   }
 
  private:
@@ -194,12 +194,14 @@ class ProfileMergeVerb : public Verb {
     v1::ProfileExportRequest request;
     request.set_device_fingerprint(device_);
     std::vector<v1::ProfileRecord> records;
-    const absl::Status read = Connection::Open(from_)->ProfileExport(request, [&](const v1::ProfileRecord& record) {
+    const absl::StatusOr<Endpoint> from = EndpointOf(from_);
+    if (!from.ok()) return Fail(from.status());
+    const absl::Status read = Connection::Open(*from)->ProfileExport(request, [&](const v1::ProfileRecord& record) {
       records.push_back(record);
       return absl::OkStatus();
     });
     if (!read.ok()) return Fail(read);
-    return ReportImport(Connection::Open(common.server)->ProfileImport(records), format_);
+    return ReportImport(Connection::Open(common.endpoint)->ProfileImport(records), format_);
   }
 
  private:

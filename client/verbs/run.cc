@@ -37,6 +37,7 @@ class RunVerb : public Verb {
  public:
   std::string name() const override { return "run"; }
   std::string help() const override { return "run a bundle on this machine (no server needed)"; }
+  bool UsesServer() const override { return false; }
   std::vector<Option> Options() override {
     return {{"BUNDLE", "the .fusion file", &bundle_, true},
             {"--input", "NAME=FILE.npy or NAME=FILE.pb; repeat for several inputs", &inputs_.files},

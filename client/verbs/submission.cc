@@ -14,7 +14,6 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "absl/time/clock.h"
-#include "client/api/address.h"
 #include "client/api/digest_cache.h"
 #include "client/api/model_files.h"
 #include "client/cli/exit_codes.h"

@@ -99,7 +99,7 @@ class SubmitVerb : public Verb {
     const auto targets = TargetsOf(flags_);
     if (!targets.ok()) return Fail(targets.status());
     Progress progress(common.progress);
-    auto connection = Connection::Open(common.server);
+    auto connection = Connection::Open(common.endpoint);
     CompilationFlags flags = flags_;
     flags.target = targets->front();
     auto request = PrepareSubmission(*connection, model_, flags, progress);

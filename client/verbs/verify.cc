@@ -61,19 +61,20 @@ class VerifyVerb : public Verb {
     return "compare a bundle with the unfused, strict form of its model, or with any other runtime's outputs";
   }
   std::vector<Option> Options() override {
-    return {{"BUNDLE", "the .fusion file", &bundle_, true},
-            {"--model", "its .onnx file: the server compiles the reference (--planner none --math strict)", &model_},
-            {"--reference", "a bundle to compare with, instead of --model", &reference_},
-            {"--expect", "NAME=FILE.npy: an output that another runtime computed from the same --input files; repeat",
-             &expect_},
-            {"--input", "NAME=FILE.npy or NAME=FILE.pb", &inputs_.files},
-            {"--random", "seed of the inputs that no file gives", &inputs_.seed},
-            {"--int-max", "largest random integer (indices and masks must stay valid)", &inputs_.int_max},
-            {"--dim", "of a bundle's specialisations, for inputs that no file gives: seq=32", &inputs_.dims},
-            {"--absolute", "a difference up to this is none: 1e-7 for runtimes whose sigmoids end in zeros", &absolute_},
-            {"--allow-not-compared", "exit with 0 although outputs could not be compared", &allow_not_compared_},
-            {"--threads", "0: all cores", &threads_},
-            OutputOption(&format_)};
+    return {
+        {"BUNDLE", "the .fusion file", &bundle_, true},
+        {"--model", "its .onnx file: the server compiles the reference (--planner none --math strict)", &model_},
+        {"--reference", "a bundle to compare with, instead of --model", &reference_},
+        {"--expect", "NAME=FILE.npy: an output that another runtime computed from the same --input files; repeat",
+         &expect_},
+        {"--input", "NAME=FILE.npy or NAME=FILE.pb", &inputs_.files},
+        {"--random", "seed of the inputs that no file gives", &inputs_.seed},
+        {"--int-max", "largest random integer (indices and masks must stay valid)", &inputs_.int_max},
+        {"--dim", "of a bundle's specialisations, for inputs that no file gives: seq=32", &inputs_.dims},
+        {"--absolute", "a difference up to this is none: 1e-7 for runtimes whose sigmoids end in zeros", &absolute_},
+        {"--allow-not-compared", "exit with 0 although outputs could not be compared", &allow_not_compared_},
+        {"--threads", "0: all cores", &threads_},
+        OutputOption(&format_)};
   }
 
   int Run(const CommonOptions& common) override {
@@ -127,7 +128,7 @@ class VerifyVerb : public Verb {
           absl::StrCat(manifest.inputs[i].name, "=", shape.empty() ? "scalar" : absl::StrJoin(shape, "x")));
     }
     Progress progress(common.progress);
-    auto connection = Connection::Open(common.server);
+    auto connection = Connection::Open(common.endpoint);
     ASSIGN_OR_RETURN(v1::SubmitRequest request, PrepareSubmission(*connection, model_, flags, progress));
     ASSIGN_OR_RETURN(Compilation compilation, CompileRemotely(*connection, request, progress));
     return DownloadBundle(*connection, compilation.last.bundle(), path, progress);
@@ -282,24 +283,26 @@ class VerifyVerb : public Verb {
     for (size_t i = 0; i < account.outputs.size(); ++i) {
       const Comparison& compared = account.outputs[i];
       const Binding& output = manifest.outputs[i];
-      rows.push_back(
-          {compared.verdict == Verdict::kWrong ? "WRONG" : VerdictInWords(compared.verdict), output.name,
-           absl::StrCat(DTypeName(output.dtype), ShapeToString(account.shapes[i])),
-           absl::StrFormat("%.3g", compared.max_abs_err), absl::StrFormat("%.3g", compared.max_rel_err),
-           absl::StrFormat("%.3g", compared.tolerance), IsFloat(output.dtype) ? UlpsInWords(compared.max_ulps) : "-",
-           IsFloat(output.dtype) ? UlpsInWords(compared.p999_ulps) : "-",
-           compared.worst < 0 ? "-" : ShapeToString(IndexOf(compared.worst, account.shapes[i])),
-           absl::StrCat(compared.special_mismatches)});
+      rows.push_back({compared.verdict == Verdict::kWrong ? "WRONG" : VerdictInWords(compared.verdict), output.name,
+                      absl::StrCat(DTypeName(output.dtype), ShapeToString(account.shapes[i])),
+                      absl::StrFormat("%.3g", compared.max_abs_err), absl::StrFormat("%.3g", compared.max_rel_err),
+                      absl::StrFormat("%.3g", compared.tolerance),
+                      IsFloat(output.dtype) ? UlpsInWords(compared.max_ulps) : "-",
+                      IsFloat(output.dtype) ? UlpsInWords(compared.p999_ulps) : "-",
+                      compared.worst < 0 ? "-" : ShapeToString(IndexOf(compared.worst, account.shapes[i])),
+                      absl::StrCat(compared.special_mismatches)});
     }
-    std::fputs(Table({"", "OUTPUT", "TYPE", "MAX ABS", "MAX REL", "TOLERANCE", "MAX ULP", "99.9% ULP", "WORST AT",
-                      "NAN/INF"},
-                     rows)
-                   .c_str(),
-               stdout);
+    std::fputs(
+        Table({"", "OUTPUT", "TYPE", "MAX ABS", "MAX REL", "TOLERANCE", "MAX ULP", "99.9% ULP", "WORST AT", "NAN/INF"},
+              rows)
+            .c_str(),
+        stdout);
     const Comparison worst = Worst(account);
     std::printf("%s: max relative error %.3g %s %.3g on %s inputs (seed %lld, integers up to %lld)\n",
-                wrong ? "NOT VERIFIED" : left_out ? "NOT COMPARED THROUGHOUT" : "verified", worst.max_rel_err,
-                wrong || left_out ? "against" : "≤", worst.tolerance, InputsInWords().c_str(),
+                wrong      ? "NOT VERIFIED"
+                : left_out ? "NOT COMPARED THROUGHOUT"
+                           : "verified",
+                worst.max_rel_err, wrong || left_out ? "against" : "≤", worst.tolerance, InputsInWords().c_str(),
                 static_cast<long long>(inputs_.seed), static_cast<long long>(inputs_.int_max));
     for (size_t i = 0; i < account.outputs.size(); ++i) {
       const Comparison& compared = account.outputs[i];

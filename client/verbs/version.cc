@@ -15,7 +15,7 @@ class VersionVerb : public Verb {
   std::string help() const override { return "versions of this program and, where one answers, of the server"; }
   std::vector<Option> Options() override { return {OutputOption(&format_)}; }
   int Run(const CommonOptions& common) override {
-    auto capabilities = Connection::Open(common.server)->GetCapabilities(absl::Seconds(2));
+    auto capabilities = Connection::Open(common.endpoint)->GetCapabilities(absl::Seconds(2));
     if (format_ == "json") {
       std::printf("{\"client\": \"%s\", \"server\": %s}\n", FUSION_VERSION,
                   capabilities.ok() ? ProtoToJson(*capabilities, -1).c_str() : "null");
@@ -23,9 +23,9 @@ class VersionVerb : public Verb {
     }
     std::printf("fusionctl %s\n", FUSION_VERSION);
     if (capabilities.ok()) {
-      std::printf("fusiond   %s at %s\n", capabilities->server_version().c_str(), common.server.c_str());
+      std::printf("fusiond   %s at %s\n", capabilities->server_version().c_str(), common.endpoint.address.c_str());
     } else {
-      std::fprintf(stderr, "no server at %s\n", common.server.c_str());
+      std::fprintf(stderr, "no server at %s\n", common.endpoint.address.c_str());
     }
     return kExitOk;
   }

@@ -19,7 +19,7 @@ class WorkerListVerb : public Verb {
   std::string help() const override { return "workers attached to the server"; }
   std::vector<Option> Options() override { return {OutputOption(&format_)}; }
   int Run(const CommonOptions& common) override {
-    auto workers = Connection::Open(common.server)->ListWorkers();
+    auto workers = Connection::Open(common.endpoint)->ListWorkers();
     if (!workers.ok()) return Fail(workers.status());
     if (format_ == "json") {
       std::printf("%s\n", ProtoToJson(*workers).c_str());

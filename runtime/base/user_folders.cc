@@ -25,6 +25,8 @@ std::string UserStateFolder() { return UserFolder("XDG_STATE_HOME", "/.local/sta
 
 std::string UserCacheFolder() { return UserFolder("XDG_CACHE_HOME", "/.cache"); }
 
+std::string UserConfigFolder() { return UserFolder("XDG_CONFIG_HOME", "/.config"); }
+
 std::string DefaultServerAddress(const std::string& state_folder) {
   const absl::string_view named = FromEnvironment("FUSION_SERVER");
   return named.empty() ? absl::StrCat("unix:", state_folder, "/fusion.sock") : std::string(named);

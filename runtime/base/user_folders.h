@@ -14,6 +14,9 @@ std::string UserStateFolder();
 // $XDG_CACHE_HOME/fusion, else ~/.cache/fusion; the same rules.
 std::string UserCacheFolder();
 
+// $XDG_CONFIG_HOME/fusion, else ~/.config/fusion; the same rules.
+std::string UserConfigFolder();
+
 // $FUSION_SERVER, else the socket of a server with this state folder: "unix:<folder>/fusion.sock".
 std::string DefaultServerAddress(const std::string& state_folder);
 

@@ -35,6 +35,7 @@ TEST_F(UserFoldersTest, StandBelowHomeUnlessAVariableNamesAnAbsolutePath) {
     Set("XDG_CACHE_HOME", ignored);
     EXPECT_EQ(UserStateFolder(), "/home/ada/.local/state/fusion");
     EXPECT_EQ(UserCacheFolder(), "/home/ada/.cache/fusion");
+    EXPECT_EQ(UserConfigFolder(), "/home/ada/.config/fusion");
   }
   Set("XDG_STATE_HOME", "/var/state");
   Set("XDG_CACHE_HOME", "/var/cache");

@@ -27,6 +27,11 @@ class Result:
         return "exit %d\nstdout: %s\nstderr: %s" % (self.code, self.out, self.err)
 
 
+def run(program, *args):
+    """A program of ours that ends by itself."""
+    return Result(subprocess.run([BIN / program, *map(str, args)], capture_output=True, text=True, timeout=HANG))
+
+
 def limit_file_size(limit_bytes):
     """For preexec_fn: a write past the limit fails as on a full disk."""
 
@@ -56,6 +61,7 @@ class Server:
 
     def __init__(self, folder, *args, preexec_fn=None, variables=None):
         self.folder = pathlib.Path(folder)
+        self.folder.mkdir(parents=True, exist_ok=True)
         self.state = self.folder / "state"
         self.address = "unix:%s/s.sock" % self.folder
         self.args, self.preexec_fn, self.variables = args, preexec_fn, variables or {}
@@ -107,9 +113,10 @@ class Server:
         return subprocess.Popen(self.command(args, checks), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
                                 env=self.environment(), cwd=self.folder)
 
-    def start_worker(self, *args):
-        return subprocess.Popen([BIN / "fusion-worker", "--server", self.address, "--state", self.folder / "worker",
-                                 *map(str, args)], stdout=self.log, stderr=self.log)
+    def start_worker(self, *args, address=None, variables=None):
+        return subprocess.Popen([BIN / "fusion-worker", "--server", address or self.address, "--state",
+                                 self.folder / "worker", *map(str, args)], stdout=self.log, stderr=self.log,
+                                env=dict(os.environ, **(variables or {})))
 
     def kill(self):
         self.process.kill()

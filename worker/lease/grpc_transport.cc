@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "proto/blob.grpc.pb.h"
+#include "proto/channel/channel.h"
 #include "proto/worker.grpc.pb.h"
 #include "worker/lease/transport.h"
 
@@ -12,24 +13,20 @@ namespace {
 
 constexpr size_t kMessageBytes = 1 << 20;  // proto/blob.proto
 
-absl::Status ToAbsl(const grpc::Status& status) {
-  return absl::Status(static_cast<absl::StatusCode>(status.error_code()), status.error_message());
-}
-
 void SetDeadline(grpc::ClientContext* context, absl::Duration timeout) {
   context->set_deadline(absl::ToChronoTime(absl::Now() + timeout));
 }
 
 class GrpcTransport : public Transport {
  public:
-  explicit GrpcTransport(const std::string& server) {
+  explicit GrpcTransport(const Endpoint& server) : server_(server) {
     grpc::ChannelArguments arguments;
     // The short pauses let the worker find a restarted server within seconds.
     arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 100);
     arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, 100);
     arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 3000);
     arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, 30000);
-    auto channel = grpc::CreateCustomChannel(server, grpc::InsecureChannelCredentials(), arguments);
+    auto channel = MakeChannel(server, arguments);
     worker_ = v1::Worker::NewStub(channel);
     blobs_ = v1::Blobs::NewStub(channel);
   }
@@ -106,6 +103,9 @@ class GrpcTransport : public Transport {
   }
 
  private:
+  absl::Status ToAbsl(const grpc::Status& status) const { return CallError(server_, status); }
+
+  const Endpoint server_;
   std::unique_ptr<v1::Worker::Stub> worker_;
   std::unique_ptr<v1::Blobs::Stub> blobs_;
   std::mutex mutex_;
@@ -115,8 +115,6 @@ class GrpcTransport : public Transport {
 
 }  // namespace
 
-std::unique_ptr<Transport> MakeGrpcTransport(const std::string& server) {
-  return std::make_unique<GrpcTransport>(server);
-}
+std::unique_ptr<Transport> MakeGrpcTransport(const Endpoint& server) { return std::make_unique<GrpcTransport>(server); }
 
 }  // namespace fusion

@@ -7,6 +7,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "proto/channel/endpoint.h"
 #include "proto/worker.pb.h"
 
 namespace fusion {
@@ -25,8 +26,7 @@ class Transport {
   virtual absl::Status WriteBlob(const std::string& digest, const std::string& bytes) = 0;
 };
 
-// `server` is "unix:/path" or "host:port".
-std::unique_ptr<Transport> MakeGrpcTransport(const std::string& server);
+std::unique_ptr<Transport> MakeGrpcTransport(const Endpoint& server);
 
 }  // namespace fusion
 
