@@ -2,33 +2,17 @@
 #ifndef FUSION_COMPILER_REWRITE_FUNCTIONS_H_
 #define FUSION_COMPILER_REWRITE_FUNCTIONS_H_
 
-#include <functional>
 #include <string>
-#include <variant>
-#include <vector>
 
 #include "absl/status/statusor.h"
 #include "compiler/ecg/graph.h"
+#include "compiler/rewrite/function_call.h"
 #include "compiler/rewrite/rule.h"
 #include "compiler/te/ranges/value_ranges.h"
 
 namespace fusion::rewrite {
 
-using Ints = std::vector<int64_t>;
-
-// The values and attributes that a match has bound, as functions see them.
-struct Scope {
-  std::vector<const ecg::Value*> values;      // by slot of Rule::variables; nullptr where absent
-  std::vector<const ecg::Attributes*> attrs;  // by slot of Rule::attr_variables
-  std::vector<bool> known;                    // by slot: known at compile time
-  std::function<bool(int slot)> reduced;      // whether a many-to-many operator computes it
-  std::function<te::ValueRange(int slot)> range;  // value range of the variable
-  // Whether all values that the pattern and its replacement read and compute are tame. Only `provided` may use it.
-  std::function<bool()> tame;
-};
-
-// The result of a term: a number, integers, or a string. An error means that the rule does not apply here.
-using FunctionValue = std::variant<double, Ints, std::string>;
+// Returns what the term is where its variables have these values.
 absl::StatusOr<FunctionValue> Evaluate(const Term& term, const Scope& scope);
 absl::StatusOr<bool> Holds(const Guard& guard, const Scope& scope);
 
