@@ -2,15 +2,13 @@
 
 #include <algorithm>
 #include <map>
-#include <optional>
 #include <set>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "compiler/backends/text/print_tile_results.h"
+#include "compiler/backends/text/tile_border.h"
 #include "compiler/backends/text/tile_values.h"
-#include "compiler/te/scalar/rounded.h"
-#include "runtime/base/check.h"
 
 namespace fusion::text {
 namespace {
@@ -21,80 +19,7 @@ using te::Op;
 using te::Scalar;
 using te::ScalarKind;
 
-// Takes tests off the body: `if pred then x else identity` skips the step instead of adding nothing.
-Scalar TakeGuards(const Scalar& s, te::ReductionKind kind, te::Pred* guards) {
-  auto is_identity = [&](const Scalar& x) {
-    if (x->kind != ScalarKind::kImm) return false;
-    if (!IsFloat(x->dtype)) return kind == te::ReductionKind::kSum && x->ivalue == 0;
-    if (kind == te::ReductionKind::kSum) return x->fvalue == 0;
-    if (kind == te::ReductionKind::kProd) return x->fvalue == 1;
-    if (kind == te::ReductionKind::kMax) return x->fvalue < -3.4e38;
-    return x->fvalue > 3.4e38;
-  };
-  if (s->kind == ScalarKind::kIf && is_identity(s->args[1])) {
-    guards->insert(guards->end(), s->pred.begin(), s->pred.end());
-    return TakeGuards(s->args[0], kind, guards);
-  }
-  if (kind == te::ReductionKind::kSum && s->kind == ScalarKind::kCast) {
-    const Scalar x = TakeGuards(s->args[0], kind, guards);
-    return x == s->args[0] ? s : te::CastOf(*s, x);
-  }
-  if (kind == te::ReductionKind::kSum && s->kind == ScalarKind::kOp && s->op == Op::kMul) {
-    const Scalar a = TakeGuards(s->args[0], kind, guards), b = TakeGuards(s->args[1], kind, guards);
-    if (a != s->args[0] || b != s->args[1]) return te::Call(Op::kMul, {a, b});
-  }
-  return s;
-}
-
-std::optional<int64_t> Evaluate(const Index& index, const std::map<int, int64_t>& values) {
-  int64_t result = index.constant();
-  for (const Index::Part& part : index.parts()) {
-    int64_t value;
-    if (part.term.kind == te::TermKind::kAxis) {
-      auto it = values.find(part.term.axis.id);
-      if (it == values.end()) return std::nullopt;
-      value = it->second;
-    } else if (part.term.inner != nullptr) {
-      const std::optional<int64_t> inner = Evaluate(*part.term.inner, values);
-      if (!inner) return std::nullopt;
-      const int64_t d = part.term.divisor;
-      const int64_t m = ((*inner % d) + d) % d;
-      value = part.term.kind == te::TermKind::kMod ? m : (*inner - m) / d;
-    } else {
-      return std::nullopt;
-    }
-    result += part.coefficient * value;
-  }
-  return result;
-}
-
-bool Holds(const te::Comparison& c, const std::map<int, int64_t>& values, bool* known) {
-  const std::optional<int64_t> a = Evaluate(c.lhs, values), b = Evaluate(c.rhs, values);
-  if (!a || !b) {
-    *known = false;
-    return true;
-  }
-  switch (c.cmp) {
-    case te::Cmp::kLt:
-      return *a < *b;
-    case te::Cmp::kGe:
-      return *a >= *b;
-    case te::Cmp::kEq:
-      return *a == *b;
-    case te::Cmp::kNe:
-      return *a != *b;
-  }
-  return true;
-}
-
 bool Uses(const te::Comparison& c, int axis) { return axis >= 0 && (c.lhs.UsesAxis(axis) || c.rhs.UsesAxis(axis)); }
-
-// A run of `count` row tiles that start at first, first+rows, … and have the same border tests.
-struct TileRun {
-  int64_t first, count;
-  int rows;
-  std::vector<bool> mask;  // [row in tile][unrolled point]; empty: all tests hold
-};
 
 class TilePrinter {
  public:
@@ -194,41 +119,6 @@ class TilePrinter {
     }
   }
 
-  std::vector<TileRun> Runs() const {
-    std::vector<TileRun> runs;
-    const int row = tile_.row_axis;
-    if (row < 0) return {{0, 1, 1, {}}};
-    const int64_t extent = row_loop_->axis.extent;
-    for (int64_t start = 0; start < extent;) {
-      const int rows = static_cast<int>(std::min<int64_t>(tile_.row_count, extent - start));
-      std::vector<bool> mask;
-      bool all = true;
-      for (int r = 0; r < rows && !row_guards_.empty(); ++r) {
-        for (const auto& point : points_) {
-          auto values = point;
-          values[row] = start + r;
-          bool holds = true;
-          for (const te::Comparison& guard : row_guards_) {
-            bool k = true;
-            const bool h = Holds(guard, values, &k);
-            FUSION_CHECK(k, "a row's border test uses an axis that is neither the row nor unrolled");
-            holds = holds && h;
-          }
-          mask.push_back(holds);
-          all = all && holds;
-        }
-      }
-      if (all) mask.clear();
-      if (!runs.empty() && runs.back().rows == rows && runs.back().mask == mask) {
-        ++runs.back().count;
-      } else {
-        runs.push_back({start, 1, rows, mask});
-      }
-      start += rows;
-    }
-    return runs;
-  }
-
   int64_t RowStride(int64_t rows) const { return share_rows_ ? rows * work_group_size_ : rows; }
 
   void PrintRows() {
@@ -259,7 +149,7 @@ class TilePrinter {
       }
       return;
     }
-    for (const TileRun& run : Runs()) {
+    for (const TileRun& run : RunsOfTiles(row_loop_->axis, tile_.row_count, row_guards_, points_)) {
       if (run.count == 1) {
         out_->Open(share_rows_ ? "if (lid == 0)" : "");
         PrintTileText(run, absl::StrCat(run.first, "L"));
