@@ -1,4 +1,4 @@
-#include "compiler/schedule/threadgroup/threadgroup_tile.h"
+#include "compiler/schedule/threadgroup/threadgroup_shape.h"
 
 #include <gtest/gtest.h>
 

@@ -1,14 +1,10 @@
 #include "compiler/schedule/threadgroup/threadgroup_tile.h"
 
 #include <algorithm>
-#include <cmath>
-#include <limits>
 #include <map>
 #include <utility>
 
-#include "compiler/cost/matrix_products.h"
-#include "compiler/movement/vector_form.h"
-#include "compiler/schedule/stitch/task_size.h"
+#include "compiler/schedule/threadgroup/copy_operands.h"
 #include "compiler/schedule/threadgroup/k_slices.h"
 #include "runtime/base/status_macros.h"
 
@@ -20,41 +16,10 @@ using te::Index;
 using te::Scalar;
 using te::ScalarKind;
 
-// The fewest results along either side, and the fewest products of each result; below these, copying operands in
-// K-slices costs more than it saves.
-constexpr int64_t kMinSide = 8, kMinReduction = 8;
-// Costs relative to an FMA: a load from shared memory (four work-items share a bank's width), and the copy of one
-// element of a K-slice from global to shared memory.
-constexpr double kSharedLoad = 0.5, kStagedElement = 6;
-// Share of the shared memory that one work-group's K-slices may take: two work-groups on a unit hide each other's
-// waiting.
-constexpr double kMemoryShare = 0.5;
-// Share of a work-group's shared memory that K-slices may take beside a task's scratch (task_grid.cc leaves as much).
-constexpr double kShareInTask = 0.5;
-// A shape that is slower than the best by more than this factor is not worth a measurement.
-constexpr double kWorthTrying = 1.6;
-constexpr size_t kMostShapes = 6;
-constexpr int64_t kKSlice = 16;
-// A packed constant may grow by this factor and this slack for zero padding.
-constexpr int64_t kMaxPackGrowth = 2, kPackSlack = 1 << 14;
-
-int64_t Extent(const std::vector<Axis>& axes) {
-  int64_t extent = 1;
-  for (const Axis& axis : axes) extent *= axis.extent;
-  return extent;
-}
+// A reduction of fewer products is not worth copies in K-slices.
+constexpr int64_t kMinReduction = 8;
 
 int64_t RoundUp(int64_t x, int64_t multiple) { return (x + multiple - 1) / multiple * multiple; }
-
-bool Uses(const Scalar& s, const Axis& axis) {
-  bool uses = false;
-  te::Visit(s, [&](const te::ScalarNode& node) {
-    for (const Index& index : node.indices) uses = uses || index.UsesAxis(axis.id);
-    if (node.kind == ScalarKind::kFromIndex) uses = uses || node.index.UsesAxis(axis.id);
-    for (const te::Comparison& c : node.pred) uses = uses || c.lhs.UsesAxis(axis.id) || c.rhs.UsesAxis(axis.id);
-  });
-  return uses;
-}
 
 // Row-major coordinates of `linear` in the axes. The first one may run past its extent where `linear` does.
 std::vector<Index> Coordinates(const Index& linear, const std::vector<Axis>& axes) {
@@ -66,17 +31,6 @@ std::vector<Index> Coordinates(const Index& linear, const std::vector<Axis>& axe
     stride *= axes[a].extent;
   }
   return result;
-}
-
-// The row-major number of a point of the axes.
-Index Linear(const std::vector<Axis>& axes) {
-  std::vector<Index> coordinates;
-  std::vector<int64_t> extents;
-  for (const Axis& axis : axes) {
-    coordinates.push_back(Index(axis));
-    extents.push_back(axis.extent);
-  }
-  return te::Linearize(coordinates, extents);
 }
 
 // Does the operand lie contiguous along the last of these axes?
@@ -96,19 +50,11 @@ bool IsScratch(const Scalar& operand, const movement::Kernel& kernel) {
   return operand->kind == ScalarKind::kLoad && kernel.buffers[operand->tensor].scope == Scope::kBlock;
 }
 
-// A device model limited to one task's share of shared memory.
-DeviceModel UnitOf(const DeviceModel& device) {
-  DeviceModel unit = device;
-  unit.parallel_units = 1;
-  unit.memory = {{"", static_cast<int64_t>(kShareInTask * static_cast<double>(NearestCacheBytes(device))), 0, false}};
-  return unit;
-}
-
 // One side of the product.
 struct Side {
-  int argument = 0;          // which argument of the body's multiplication
-  std::vector<Axis> axes;    // axes of the nest that this operand alone moves with
-  int64_t results = 1;       // the number of results along `axes`
+  int argument = 0;            // which argument of the body's multiplication
+  std::vector<Axis> axes;      // axes of the nest that this operand alone moves with
+  int64_t results = 1;         // the number of results along `axes`
   bool along_k_slice = false;  // neighbours of the operand in memory are neighbours along the K-slice
   Axis tile, in_tile;
   Index position;  // tile · extent of in_tile + in_tile
@@ -124,155 +70,6 @@ void Split(int64_t tile_extent, AxisSource* axes, Side* side) {
 void Require(const Index& index, int64_t limit, te::Pred* pred) {
   if (index.Range().hi >= limit) pred->push_back({index, te::Cmp::kLt, Index(limit)});
 }
-
-// Does the index use every axis of `tested`?
-bool UsesAxesOf(const Index& index, const Index& tested) {
-  std::vector<Axis> axes;
-  te::CollectAxes(tested, &axes);
-  return std::all_of(axes.begin(), axes.end(), [&](const Axis& axis) { return index.UsesAxis(axis.id); });
-}
-
-// Returns the operand with its constants packed in the order in which K-slices are copied (`box`), so that each slice
-// is one contiguous run. Packed elements where `inside` does not hold are zero.
-Scalar PackConstants(Scalar operand, const std::vector<Axis>& box, const te::Pred& inside, movement::Kernel* kernel) {
-  std::vector<const te::ScalarNode*> loads;
-  te::Visit(operand, [&](const te::ScalarNode& node) {
-    if (node.kind != ScalarKind::kLoad || node.indices[0].HasLoad()) return;
-    const movement::Buffer& source = kernel->buffers[node.tensor];
-    if (source.is_constant && source.packed_from < 0) loads.push_back(&node);
-  });
-  const Scalar keep = operand;
-  for (const te::ScalarNode* load : loads) {
-    std::vector<Axis> moves;
-    te::CollectAxes(load->indices[0], &moves);
-    const bool with_task = std::any_of(moves.begin(), moves.end(), [&](const Axis& axis) {
-      return std::none_of(box.begin(), box.end(), [&](const Axis& boxed) { return boxed.id == axis.id; });
-    });
-    if (with_task) continue;
-    std::vector<Axis> used;
-    for (const Axis& axis : box) {
-      if (load->indices[0].UsesAxis(axis.id)) used.push_back(axis);
-    }
-    const movement::Buffer source = kernel->buffers[load->tensor];
-    movement::Buffer packed;
-    packed.dtype = source.dtype;
-    packed.elements = Extent(used);
-    packed.is_constant = true;
-    if (packed.elements > kMaxPackGrowth * source.elements + kPackSlack) continue;
-    te::Pred pred = inside;
-    std::erase_if(pred, [&](const te::Comparison& c) { return !UsesAxesOf(load->indices[0], c.lhs); });
-    packed.packed_from = static_cast<int>(kernel->packs.size());
-    kernel->packs.push_back({source.tensor, used, load->indices[0], pred, {}});
-    const int buffer = static_cast<int>(kernel->buffers.size());
-    kernel->buffers.push_back(packed);
-    operand = ReplaceLoad(operand, load, te::Load(buffer, source.dtype, {Linear(used)}));
-  }
-  return operand;
-}
-
-// The operand without the cast that widens it, also inside a border test that gives zero outside; null where it has no
-// such cast.
-Scalar Narrow(const Scalar& s, DType narrow) {
-  if (s->kind == ScalarKind::kCast && s->args[0]->dtype == narrow) return s->args[0];
-  if (s->kind != ScalarKind::kIf || !te::IsImm(s->args[1], 0)) return nullptr;
-  const Scalar inner = Narrow(s->args[0], narrow);
-  return inner == nullptr ? nullptr : te::If(s->pred, inner, te::Imm(narrow, 0));
-}
-
-// The ways to compute this product. Fragments in registers come first, where the device has them for these operands.
-// Multiplying from shared memory comes last, because nobody knows how fast it is before a measurement; its work-group
-// may be larger than others, so it needs a kernel of its own.
-std::vector<Multiplier> Multipliers(const Scalar& product, const DeviceModel& device, TileHome home) {
-  std::vector<Multiplier> multipliers;
-  const bool halves = Narrow(product->args[0], DType::kF16) && Narrow(product->args[1], DType::kF16);
-  const DType dtype = halves ? DType::kF16 : DType::kF32;
-  const auto add = [&](const MatrixProduct& by) {
-    multipliers.push_back({{by.rows, by.columns, by.depth, by.work_items, by.from_memory},
-                           dtype,
-                           device.fma_f32_flops_per_s / by.flops_per_s});
-  };
-  const MatrixProduct* matrix = FindMatrixProduct(device, dtype);
-  if (matrix != nullptr && matrix->work_items <= device.work_group_size) add(*matrix);
-  multipliers.emplace_back();
-  const MatrixProduct* from_memory = FindMatrixProduct(device, dtype, /*from_memory=*/true);
-  if (from_memory != nullptr && home == TileHome::kKernel) add(*from_memory);
-  return multipliers;
-}
-
-// Vectorises along the innermost loop where it is a whole number of vectors and all loads and stores begin at multiples
-// of a vector.
-void VectorizeAligned(int64_t lanes, movement::Step* step) {
-  const Axis inner = step->loops.back().axis;
-  if (inner.extent % lanes != 0) return;
-  const auto aligned = [&](const Index& address) {
-    const Index at_vector = Index(inner) * lanes;
-    const Index first = te::Substitute(address, [&](const Axis& a) { return a.id == inner.id ? &at_vector : nullptr; });
-    return te::ClassifyLanes(address, inner, lanes) == te::LaneAccess::kContiguous && te::Mod(first, lanes) == Index(0);
-  };
-  bool all = aligned(step->stores[0].address);
-  te::Visit(step->body[0], [&](const te::ScalarNode& node) {
-    if (node.kind == ScalarKind::kLoad) all = all && aligned(node.indices[0]);
-  });
-  const movement::AlongAxis value = movement::AlongAxisOf(step->body[0], inner, lanes);
-  if (!all || !value.vectorizable || value.stepped_loads > 0) return;
-  step->strategy = movement::VectorMap{.axis = inner.id};
-}
-
-}  // namespace
-
-std::vector<ThreadgroupShape> RankThreadgroupShapes(int64_t rows, int64_t columns, int64_t batches, int64_t k_slice,
-                                                    int buffers, const DeviceModel& device, const Multiplier& by) {
-  const movement::FragmentProduct& one = by.product;
-  const int work_group_size = std::max(device.work_group_size, one.work_items);
-  const int teams = work_group_size / one.work_items;
-  // Registers of a work-item, one element each, for accumulators and for what is multiplied next.
-  const int registers = device.vector_registers * device.vector_bytes / 4;
-  std::vector<ThreadgroupShape> shapes;
-  for (int item_rows = 1; item_rows <= teams; item_rows *= 2) {
-    const int item_columns = teams / item_rows;
-    if (item_rows > item_columns || 4 * item_rows < item_columns) continue;  // nearly square tiles load least
-    for (const int r : {8, 4, 2, 1}) {
-      for (const int c : {8, 4, 2, 1}) {
-        const int results = r * c * one.rows * one.columns / one.work_items;
-        if (results >= registers) continue;
-        const int64_t height = int64_t{item_rows} * r * one.rows, width = int64_t{item_columns} * c * one.columns;
-        const int64_t bytes = DTypeBytes(by.dtype) * buffers *
-                              (KSliceElements(by, k_slice, height, true) + KSliceElements(by, k_slice, width, true));
-        if (static_cast<double>(bytes) > kMemoryShare * static_cast<double>(NearestCacheBytes(device))) continue;
-        const int64_t row_tiles = (rows + height - 1) / height, column_tiles = (columns + width - 1) / width;
-        const auto tasks = static_cast<double>(batches * row_tiles * column_tiles);
-        const double units = std::max(1, device.parallel_units);
-        const double loads = DTypeBytes(by.dtype) / 4.0 * (r * one.rows + c * one.columns) / one.work_items;
-        const double step = results * by.fmas + kSharedLoad * loads +
-                            kStagedElement * static_cast<double>(height + width) / work_group_size;
-        shapes.push_back({item_rows, item_columns, r, c, step * std::ceil(tasks / units)});
-      }
-    }
-  }
-  std::stable_sort(shapes.begin(), shapes.end(),
-                   [](const ThreadgroupShape& a, const ThreadgroupShape& b) { return a.cycles < b.cycles; });
-  while (!shapes.empty() && (shapes.size() > kMostShapes || shapes.back().cycles > kWorthTrying * shapes[0].cycles)) {
-    shapes.pop_back();
-  }
-  return shapes;
-}
-
-double ThreadgroupTileWork(const te::Te& te, const te::Box& box, const DeviceModel& device) {
-  constexpr double kNever = std::numeric_limits<double>::infinity();
-  if (te.IsMap() || te.body[0]->kind != ScalarKind::kOp || te.body[0]->op != te::Op::kMul) return kNever;
-  int64_t rows = 1, columns = 1, batches = 1;
-  for (size_t a = 0; a < te.axes.size(); ++a) {
-    const bool by_row = Uses(te.body[0]->args[0], te.axes[a]), by_column = Uses(te.body[0]->args[1], te.axes[a]);
-    (by_row == by_column ? batches : by_row ? rows : columns) *= box[a].length;
-  }
-  if (rows < kMinSide || columns < kMinSide) return kNever;
-  const std::vector<ThreadgroupShape> shapes = RankThreadgroupShapes(
-      rows, columns, batches, kKSlice, 1, UnitOf(device), Multipliers(te.body[0], device, TileHome::kTask)[0]);
-  if (shapes.empty()) return kNever;
-  return shapes[0].cycles * device.work_group_size * static_cast<double>(Extent(te.reduction->axes));
-}
-
-namespace {
 
 // Makes the phase of one product, step by step; ThreadgroupTilePhase has the order.
 class GroupTiler {
@@ -294,12 +91,12 @@ class GroupTiler {
   absl::Status AssignAxes() {
     if (!IsPlainSumOfProducts()) return Refusal("the stage is not a plain sum of f32 products");
     for (const Axis& axis : nest_.axes) {
-      const bool by_row = Uses(nest_.body[0]->args[0], axis), by_column = Uses(nest_.body[0]->args[1], axis);
+      const bool by_row = MovesWith(nest_.body[0]->args[0], axis), by_column = MovesWith(nest_.body[0]->args[1], axis);
       (by_row == by_column ? batch_ : by_row ? row_.axes : column_.axes).push_back(axis);
     }
-    row_.results = Extent(row_.axes);
-    column_.results = Extent(column_.axes);
-    if (row_.results < kMinSide || column_.results < kMinSide || Extent(nest_.reduction->axes) < kMinReduction) {
+    row_.results = PointsOf(row_.axes);
+    column_.results = PointsOf(column_.axes);
+    if (row_.results < kMinSide || column_.results < kMinSide || PointsOf(nest_.reduction->axes) < kMinReduction) {
       return Refusal("the product has too few results for a threadgroup tile");
     }
     // Neighbouring work-items store neighbouring columns.
@@ -326,7 +123,7 @@ class GroupTiler {
     } else {
       sliced_ = reduction;
     }
-    length_ = Extent(sliced_);
+    length_ = PointsOf(sliced_);
   }
 
   // Chooses what is multiplied at once, the K-slices and the tile, in this order: each depends on those before.
@@ -335,7 +132,7 @@ class GroupTiler {
     slice_ = ChooseSlice();
     buffers_ = ChooseBuffers();
     const std::vector<ThreadgroupShape> shapes = RankThreadgroupShapes(
-        row_.results, column_.results, Extent(batch_), slice_, buffers_, in_task_ ? UnitOf(device_) : device_, by_);
+        row_.results, column_.results, PointsOf(batch_), slice_, buffers_, in_task_ ? UnitOf(device_) : device_, by_);
     if (shapes.empty()) return Refusal("no K-slices of the operands fit the shared memory of a work-group");
     shape_ = shapes[choices_->Pick("shape", shapes, [](const ThreadgroupShape& one) {
       return absl::StrCat(one.rows, "x", one.columns, " by ", one.item_rows, "x", one.item_columns);
@@ -432,7 +229,7 @@ class GroupTiler {
   }
 
   int ChooseBuffers() {
-    const int64_t k_slices_in_all = Extent(outer_) * ((length_ + slice_ - 1) / slice_);
+    const int64_t k_slices_in_all = PointsOf(outer_) * ((length_ + slice_ - 1) / slice_);
     if (k_slices_in_all <= 1 || !device_.async_copies) return 1;
     // A task's scratch leaves less room for K-slices, so one buffer is the default there.
     const int preferred = in_task_ ? 1 : 2;

@@ -6,36 +6,15 @@
 #ifndef FUSION_COMPILER_SCHEDULE_THREADGROUP_THREADGROUP_TILE_H_
 #define FUSION_COMPILER_SCHEDULE_THREADGROUP_THREADGROUP_TILE_H_
 
-#include <vector>
-
 #include "absl/status/statusor.h"
 #include "compiler/cost/device_model.h"
 #include "compiler/movement/kernel.h"
 #include "compiler/schedule/choices.h"
 #include "compiler/schedule/nest/nest.h"
-#include "compiler/schedule/threadgroup/multiplier.h"
+#include "compiler/schedule/threadgroup/threadgroup_shape.h"
 #include "compiler/schedule/tile/register_tile.h"
-#include "compiler/te/ranges/bounds.h"
 
 namespace fusion {
-
-// The results of a task: the work-items, or teams of them, along rows and columns, and the fragments that each has
-// along both.
-struct ThreadgroupShape {
-  int item_rows = 1, item_columns = 1;
-  int rows = 1, columns = 1;
-  double cycles = 0;  // of the whole product, for each step of its reduction, in FMAs of a work-item
-};
-
-// Ranks shapes for `batches` products of `rows` × `columns` results, with `buffers` K-slices of `k_slice` reduction
-// steps in shared memory at once. Returns at most a few shapes that fit a work-group's shared memory, best first. A
-// larger tile loads less, but leaves units of the device idle where there are too few tiles.
-std::vector<ThreadgroupShape> RankThreadgroupShapes(int64_t rows, int64_t columns, int64_t batches, int64_t k_slice,
-                                                    int buffers, const DeviceModel& device, const Multiplier& by = {});
-
-// Multiply-adds of a work-group, or what takes as long, for a product over a box of its axes whose tiles run in one
-// task. Infinite where it has no such tile.
-double ThreadgroupTileWork(const te::Te& te, const te::Box& box, const DeviceModel& device);
 
 // Turns the reduction into one phase and adds scratch buffers and packed constants to the kernel. With TileHome::kTask
 // the tiles run one after another in a task, and an operand that the task itself has made is read where it lies.
