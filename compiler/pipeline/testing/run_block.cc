@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include <algorithm>
-#include <cmath>
 #include <fstream>
 #include <memory>
 #include <random>
@@ -18,15 +17,13 @@
 #include "compiler/backends/opencl/toolchain/opencl_toolchain.h"
 #include "compiler/bundle/hold_once.h"
 #include "compiler/choose_layouts/choose_layouts.h"
-#include "compiler/cost/typical_core.h"
 #include "compiler/movement/pack_constant.h"
 #include "compiler/movement/print.h"
-#include "compiler/ops/registry/infer_types.h"
 #include "compiler/ops/registry/op_def.h"
 #include "compiler/pipeline/testing/kernel_call.h"
+#include "compiler/pipeline/testing/subgroup_suffix.h"
 #include "compiler/te/interpreter/interpreter.h"
 #include "runtime/base/check.h"
-#include "runtime/base/narrow_float.h"
 #include "runtime/base/random_inputs.h"
 #include "runtime/base/status_macros.h"
 #include "runtime/devices/cpu/isa.h"
@@ -37,7 +34,6 @@ namespace {
 // Emulates subgroups for a driver that has none. A subgroup takes every fourth work-item of the work-group (or every
 // n-th, with n subgroups), since the standard does not promise neighbours. A shuffle goes through the reduction's own
 // local memory.
-constexpr char kSubgroupSuffix[] = "+subgroups";
 constexpr char kSubgroups[] = R"(#define cl_intel_subgroups 1
 #define get_max_sub_group_size() 8u
 #define get_sub_group_id() ((uint)get_local_id(0) % ((uint)get_local_size(0) / 8))
@@ -276,85 +272,11 @@ absl::Status Execute(const Run& run, KernelHost* host, const std::map<ecg::Value
   return absl::OkStatus();
 }
 
-void ForEachPhysical(const Shape& shape, const Layout& layout,
-                     const std::function<void(int64_t logical, int64_t physical)>& f) {
-  const Shape physical = layout.PhysicalShape(shape);
-  const int64_t count = NumElements(shape);
-  std::vector<int64_t> at(shape.size(), 0);
-  for (int64_t i = 0; i < count; ++i) {
-    int64_t rest = i;
-    for (size_t d = shape.size(); d-- > 0;) {
-      at[d] = rest % shape[d];
-      rest /= shape[d];
-    }
-    std::vector<te::Index> logical;
-    for (const int64_t coordinate : at) logical.push_back(te::Index(coordinate));
-    int64_t address = 0;
-    const std::vector<te::Index> place = layout.Apply(logical);
-    for (size_t d = 0; d < place.size(); ++d) address = address * physical[d] + place[d].constant();
-    f(i, address);
-  }
-}
-
 }  // namespace
-
-ecg::ValueId GraphMaker::In(Shape shape, DType dtype) {
-  return graph_.AddInput(absl::StrCat("x", graph_.values().size()), {dtype, std::move(shape)});
-}
-
-ecg::ValueId GraphMaker::In(Tensor value) {
-  const ecg::ValueId v = In(value.shape(), value.dtype());
-  inputs_[v] = std::move(value);
-  return v;
-}
-
-ecg::ValueId GraphMaker::Weight(const Shape& shape, DType dtype) {
-  return Const(RandomTensor(dtype, shape, DeriveSeed(5, seed_++)));
-}
-
-ecg::ValueId GraphMaker::Const(Tensor value) {
-  return graph_.AddConstant(absl::StrCat("c", graph_.values().size()), std::move(value));
-}
-
-ecg::ValueId GraphMaker::Scalar(double value, DType dtype) { return Const(Tensor::From<double>(dtype, {}, {value})); }
-
-ecg::ValueId GraphMaker::Ints(const std::vector<int64_t>& values) {
-  return Const(Tensor::From<int64_t>(DType::kI64, {static_cast<int64_t>(values.size())}, values));
-}
-
-ecg::ValueId GraphMaker::Op(const std::string& op, std::vector<ecg::ValueId> inputs, const Attrs& attrs) {
-  return Ops(op, std::move(inputs), attrs, 1)[0];
-}
-
-std::vector<ecg::ValueId> GraphMaker::Ops(const std::string& op, std::vector<ecg::ValueId> inputs, const Attrs& attrs,
-                                          int outputs) {
-  ecg::Node node;
-  node.op = op;
-  node.name = absl::StrCat(op, graph_.nodes().size());
-  node.inputs = std::move(inputs);
-  for (const auto& [name, value] : attrs) node.attrs.Set(name, value);
-  const auto types = ops::InferTypes(ops::MakeContext(graph_, node), outputs);
-  FUSION_CHECK(types.ok(), std::string(types.status().message()).c_str());
-  const ecg::NodeId id = graph_.AddNode(node.op, node.name, node.inputs, node.attrs, *types);
-  return graph_.node(id).outputs;
-}
-
-void GraphMaker::Out(ecg::ValueId value) { graph_.AddOutput(value, absl::StrCat("y", graph_.outputs().size())); }
 
 const char* LayoutModeName(LayoutMode mode) {
   static const char* const kNames[] = {"plain", "chosen", "blocked", "axis last"};
   return kNames[static_cast<int>(mode)];
-}
-
-DeviceModel Avx512Device() { return TypicalCore(); }
-
-DeviceModel Avx2Device() {
-  DeviceModel device = Avx512Device();
-  device.isa = "avx2";
-  device.march = "x86-64-v3";
-  device.vector_bytes = 32;
-  device.vector_registers = 16;
-  return device;
 }
 
 std::vector<std::shared_ptr<const BlockKernel>> KernelOfEachNode(const ecg::Graph& graph) {
@@ -366,46 +288,6 @@ std::vector<std::shared_ptr<const BlockKernel>> KernelOfEachNode(const ecg::Grap
     kernels.push_back(std::make_shared<const BlockKernel>(*std::move(kernel)));
   }
   return kernels;
-}
-
-DeviceModel VnniDevice() {
-  DeviceModel device = Avx512Device();
-  device.isa = "avx512vnni";
-  device.march = "x86-64-v4+avx512vnni";
-  return device;
-}
-
-DeviceModel NeonDevice() {
-  DeviceModel device = Avx512Device();
-  device.isa = "neon";
-  device.march = "armv8.2-a";
-  device.vector_bytes = 16;
-  device.vector_registers = 32;
-  return device;
-}
-
-DeviceModel OpenClTestDevice(int lanes, int work_group_size) {
-  DeviceModel device = Avx512Device();
-  device.kind = device.isa = "opencl";
-  device.march = absl::StrCat("float", lanes, "x", work_group_size);
-  device.vector_bytes = 4 * lanes;
-  device.work_group_size = work_group_size;
-  device.byte_dots = false;
-  device.memory = {{"local", 32 << 10, 2e11, false}, {"L2", 1 << 20, 7e10, true}, {"global", 0, 1e10, true}};
-  return device;
-}
-
-DeviceModel SubgroupTestDevice(int lanes, int work_group_size) {
-  DeviceModel device = OpenClTestDevice(lanes, work_group_size);
-  device.march += kSubgroupSuffix;
-  return device;
-}
-
-DeviceModel CudaTestDevice(int work_group_size) {
-  DeviceModel device = OpenClTestDevice(4, work_group_size);
-  device.kind = "cuda";
-  device.isa = device.march = "sm_90";
-  return device;
 }
 
 absl::Status CanRun(const DeviceModel& device) {
@@ -614,76 +496,6 @@ std::string Failures(const std::vector<BlockCase>& cases, const std::vector<RunO
     if (!result.status.ok()) absl::StrAppend(&text, result.name, ": ", std::string(result.status.message()), "\n");
   }
   return text;
-}
-
-absl::Status CompareOutputs(const Tensor& expected, const Tensor& actual) {
-  if (expected.dtype() != actual.dtype() || expected.shape() != actual.shape())
-    return absl::InternalError("another type or shape");
-  double relative = 0, absolute = 0;
-  switch (expected.dtype()) {
-    case DType::kF32:
-      relative = 1e-5, absolute = 2e-6;
-      break;
-    case DType::kF64:
-      relative = 1e-12, absolute = 1e-13;
-      break;
-    case DType::kF16:
-      relative = 2e-3, absolute = 1e-3;
-      break;
-    case DType::kBF16:
-      relative = 1.6e-2, absolute = 8e-3;
-      break;
-    default:
-      break;
-  }
-  double largest = 1;
-  for (int64_t i = 0; i < expected.num_elements() && IsFloat(expected.dtype()); ++i) {
-    const double e = std::fabs(expected.GetDouble(i));
-    if (std::isfinite(e)) largest = std::max(largest, e);
-  }
-  int64_t wrong = 0, first = -1;
-  for (int64_t i = 0; i < expected.num_elements(); ++i) {
-    bool close;
-    if (IsFloat(expected.dtype())) {
-      const double e = expected.GetDouble(i), a = actual.GetDouble(i);
-      close = std::isnan(e) || std::isnan(a)   ? std::isnan(e) && std::isnan(a)
-              : IsByteFloat(expected.dtype())  ? e == a && std::signbit(e) == std::signbit(a)
-              : std::isinf(e) || std::isinf(a) ? e == a
-                                               : std::fabs(a - e) <= relative * std::fabs(e) + absolute * largest;
-    } else {
-      close = expected.GetInt(i) == actual.GetInt(i);
-    }
-    if (close) continue;
-    if (wrong++ == 0) first = i;
-  }
-  if (wrong == 0) return absl::OkStatus();
-  return absl::InternalError(absl::StrCat(wrong, " of ", expected.num_elements(), " elements of ",
-                                          ShapeToString(expected.shape()), " differ, first at ", first, ": expected ",
-                                          expected.GetDouble(first), ", got ", actual.GetDouble(first)));
-}
-
-Tensor ToPhysical(const Tensor& logical, const Layout& layout) {
-  Tensor physical(logical.dtype(), layout.PhysicalShape(logical.shape()));
-  const int64_t bytes = DTypeBytes(logical.dtype());
-  char* out = static_cast<char*>(physical.mutable_data());
-  const char* in = static_cast<const char*>(logical.data());
-  ForEachPhysical(logical.shape(), layout,
-                  [&](int64_t l, int64_t p) { memcpy(out + p * bytes, in + l * bytes, bytes); });
-  return physical;
-}
-
-Tensor FromPhysical(const void* physical, DType dtype, const Shape& shape, const Layout& layout, bool* pad_is_zero) {
-  Tensor logical(dtype, shape);
-  const int64_t bytes = DTypeBytes(dtype);
-  const char* in = static_cast<const char*>(physical);
-  char* out = static_cast<char*>(logical.mutable_data());
-  std::string rest(in, NumElements(layout.PhysicalShape(shape)) * bytes);
-  ForEachPhysical(shape, layout, [&](int64_t l, int64_t p) {
-    memcpy(out + l * bytes, in + p * bytes, bytes);
-    memset(rest.data() + p * bytes, 0, bytes);
-  });
-  *pad_is_zero = std::all_of(rest.begin(), rest.end(), [](char c) { return c == 0; });
-  return logical;
 }
 
 }  // namespace fusion::testing
