@@ -3,14 +3,15 @@
 
 usage: structure.py [--check]
 
-Prints how many files each folder has, the longest files, the functions that are too long, how many sources have no test
-of their name, and every circle: units (a header and the source of its name) that include each other, and folders of the
+Prints how many files each folder has, the longest files, the functions that are too long, the sources that have no test
+of their name and for which mirrors.txt names none either, and every circle: units (a header and the source of its name) that include each other, and folders of the
 compiler that include a folder above themselves. The order of the folders is that of compiler/CMakeLists.txt, in which
-each folder may include what stands before it. --check prints circles and upward includes only, and exits with 1 if there
-are any.
+each folder may include what stands before it. --check prints circles, upward includes and sources without a test only,
+and exits with 1 if there are any.
 """
 import argparse
 import collections
+import fnmatch
 import pathlib
 import re
 import sys
@@ -143,13 +144,42 @@ def without_tests(paths):
                   and path[:-len(".cc")] + "_test.cc" not in paths)
 
 
+def mirrors(text):
+    """The lines of mirrors.txt: (pattern of sources, the test that stands in for their own, reason)."""
+    lines = [line for line in text.splitlines() if line.strip() and not line.startswith("#")]
+    return [tuple(part.strip() for part in line.split("|", 2)) for line in lines]
+
+
+def test_faults(paths, declared, root=ROOT):
+    """Sources without a test and without a reason, and declarations that say nothing."""
+    untested, faults, used = without_tests(paths), [], set()
+    for line in declared:
+        if len(line) != 3 or not all(line):
+            faults.append(f"mirrors.txt: '{' | '.join(line)}' is not 'source | test | reason'")
+        elif not (root / line[1]).exists():
+            faults.append(f"mirrors.txt: there is no test {line[1]}")
+    declared = [line for line in declared if len(line) == 3]
+    for path in untested:
+        fitting = [line for line in declared if fnmatch.fnmatchcase(path, line[0])
+                   and line[0].count("/") == path.count("/")]
+        if fitting:
+            used.add(max(fitting, key=lambda line: len(line[0])))
+        else:
+            faults.append(f"{path} has no test of its name: add one, or a line with the reason in tests/structure/mirrors.txt")
+    faults += [f"mirrors.txt: {line[0]} names no source without a test" for line in declared if line not in used]
+    return faults
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--check", action="store_true", help="print and judge circles and upward includes only")
+    parser.add_argument("--check", action="store_true", help="print and judge circles, upward includes and missing tests only")
     arguments = parser.parse_args()
     all_includes = includes()
     faults = ["a circle: " + ", ".join(circle) for circle in unit_circles(all_includes)]
     faults += ["upward: " + fault for fault in upward_includes(all_includes, layers())]
+    declared = mirrors((pathlib.Path(__file__).parent / "mirrors.txt").read_text())
+    untested = test_faults(all_includes, declared)
+    faults += untested
     if not arguments.check:
         files = collections.Counter(str(pathlib.Path(path).parent) for path in all_includes)
         lengths = {path: len((ROOT / path).read_text().splitlines()) for path in all_includes}
@@ -164,12 +194,11 @@ def main():
         print(f"\n{len(functions_found)} functions are longer than {LONG_FUNCTION} lines:")
         for lines, path, first, name in functions_found:
             print(f"{lines:6} {name} ({path}:{first})")
-        untested = without_tests(all_includes)
-        print(f"\n{len(untested)} sources with a header have no test of their name; by folder:")
-        for folder, count in sorted(collections.Counter(str(pathlib.Path(path).parent) for path in untested).items()):
-            print(f"{count:6} {folder}")
-        print(f"\n{len(faults)} circles and upward includes")
-    print("\n".join(faults) if faults else "no include circles, no upward includes")
+        collective = len(without_tests(all_includes))
+        print(f"\n{collective} sources with a header have a collective test by declaration (mirrors.txt); "
+              f"{sum('no test of its name' in fault for fault in untested)} have no test and no reason")
+        print(f"\n{len(faults)} faults")
+    print("\n".join(faults) if faults else "no include circles, no upward includes, no source without a test or a reason")
     return 1 if faults else 0
 
 

@@ -97,5 +97,31 @@ class Functions(Tree):
         self.assertEqual([(structure.LONG_FUNCTION + 2, "server/a.cc", 1, "F")], structure.long_functions(root))
 
 
+class Mirrors(Tree):
+    FILES = {"server/a.h": "", "server/a.cc": "", "server/b.h": "", "server/b.cc": "", "server/b_test.cc": "",
+             "server/deep/c.h": "", "server/deep/c.cc": "", "server/all_test.cc": ""}
+
+    def faults(self, text):
+        root = self.tree(self.FILES)
+        return structure.test_faults(structure.includes(root), structure.mirrors(text), root)
+
+    def test_a_source_needs_a_test_or_a_reason(self):
+        faults = self.faults("")
+        self.assertEqual(["server/a.cc", "server/deep/c.cc"], [fault.split(" ")[0] for fault in faults])
+        self.assertEqual([], self.faults("# words\nserver/a.cc | server/all_test.cc | one | test\n"
+                                         "server/deep/*.cc | server/all_test.cc | why\n"))
+
+    def test_a_pattern_stays_in_its_folder(self):
+        self.assertEqual(["server/deep/c.cc"],
+                         [fault.split(" ")[0] for fault in self.faults("server/*.cc | server/all_test.cc | why")])
+
+    def test_lines_that_say_nothing(self):
+        both = "server/*.cc | server/all_test.cc | why\nserver/deep/*.cc | server/all_test.cc | why\n"
+        for line, fault in (("server/b.cc | server/all_test.cc | it has a test", "names no source without a test"),
+                            ("server/a.cc | server/gone_test.cc | why", "there is no test server/gone_test.cc"),
+                            ("server/a.cc | server/all_test.cc |", "is not 'source | test | reason'")):
+            self.assertIn(fault, " ".join(self.faults(both + line)), line)
+
+
 if __name__ == "__main__":
     unittest.main()
