@@ -54,7 +54,7 @@ bool SameChannel(const te::Index& index, const te::Axis& channel, int64_t* offse
   return true;
 }
 
-// What the tensors of one operator's lowering vote for. A temporary of the lowering joins the group of the values that
+// The votes of the tensors of one operator's lowering. A temporary of the lowering joins the group of the values that
 // it is connected to.
 class OperatorVotes {
  public:

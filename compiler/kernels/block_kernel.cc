@@ -107,7 +107,7 @@ absl::StatusOr<std::vector<KernelArg>> MakeArguments(const movement::Kernel& ker
   return args;
 }
 
-// What the fusion block says about its hand-overs, in terms of its program. An origin is a position among the members.
+// The fusion block's requests about its hand-overs, in terms of its program. An origin is a position among the members.
 std::vector<HandOverRequest> RequestsOf(const ecg::Graph& graph, const FusionBlock& block,
                                         const std::vector<ecg::ValueId>& value_of_tensor) {
   const std::vector<ecg::NodeId> members = block.Members();

@@ -204,7 +204,7 @@ class Estimator {
   }
 
  private:
-  // What the buffer takes of a cache: what loads reach, where nothing is stored.
+  // Bytes of a cache that the buffer occupies: those that loads reach, where nothing is stored.
   double FootprintBytes(int b) const {
     const Buffer& buffer = kernel_.buffers[b];
     const auto read = all_.read.find(b);
@@ -353,7 +353,7 @@ std::vector<double> BytesByLevel(const Kernel& kernel, const DeviceModel& device
   for (const Phase& phase : kernel.phases) {
     const LibraryCall* call = LibraryCallOf(phase);
     Accesses accesses = call != nullptr ? AccessesOf(phase, *call) : AccessesOf(phase);
-    // What only an index or a condition reads.
+    // Buffers that only an index or a condition reads.
     VisitSteps(phase, [&](const Step& step) {
       VisitBuffers(step, [&](int buffer) {
         if (accesses.written.count(buffer) == 0) accesses.read.emplace(buffer, kWholeBuffer);

@@ -45,7 +45,7 @@ int TermsOf(const te::Index& index) {
   return terms;
 }
 
-// What the addresses, conditions and loads of some expressions need.
+// Registers for the addresses, conditions and loads of some expressions.
 struct Reads {
   int terms = 0;
   std::set<int> buffers;

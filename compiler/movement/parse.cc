@@ -236,7 +236,7 @@ class Parser : public StrategyReader {
     return failed() ? nullptr : te::Imm(*dtype, value);
   }
 
-  // What follows the name of a value: = mul(v0, v1).
+  // Reads the definition behind the name of a value: = mul(v0, v1).
   void ParseDefinition(const std::string& name, const Accumulators& accumulators) {
     if (name[0] != 'v') return Fail(absl::StrCat("'", name, "' is no part of a step"));
     Expect("=");

@@ -83,7 +83,7 @@ std::string BufferNames(const std::vector<int>& buffers) {
   return absl::StrJoin(buffers, ", ", [](std::string* out, int b) { absl::StrAppend(out, "b", b); });
 }
 
-// What the strategy adds to a step's first line.
+// The words that the strategy adds to a step's first line.
 std::string StrategyText(const ScalarLoops&) { return ""; }
 
 std::string StrategyText(const VectorMap& map) {

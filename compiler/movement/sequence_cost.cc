@@ -83,7 +83,7 @@ class Sequence {
     });
   }
 
-  // What has been touched since the memory was touched last, with these bytes themselves.
+  // Bytes touched since the memory was touched last, these bytes included.
   double BytesSince(const std::string& memory, const BufferTraffic& traffic) const {
     const auto before = touched_at_.find(memory);
     const double own = TouchedBytes(traffic, device_);

@@ -10,7 +10,7 @@
 namespace fusion {
 namespace {
 
-// What the progress says when a stage begins.
+// The progress message at the beginning of a stage.
 std::string StageMessage(const Pass& pass, const Compilation& compilation) {
   const std::string stage = pass.stage;
   if (pass.part == PassPart::kBundle) return "sharing weights among kernels";

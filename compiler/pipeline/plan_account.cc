@@ -28,7 +28,7 @@ std::string NodeName(const ecg::Graph& graph, ecg::NodeId id) {
   return id == ecg::kNone ? std::string() : graph.node(id).op + " '" + graph.node(id).name + "'";
 }
 
-// What the fusion block's kernel is: its account, and its hand-overs as planned and as realised.
+// Describes the fusion block's kernel: its account, and its hand-overs as planned and as realised.
 void AddRealised(const ecg::Graph& graph, const RealisedBlock& realised, nlohmann::json* block) {
   const BlockAccount& account = realised.account;
   (*block)["phases"] = account.phases;

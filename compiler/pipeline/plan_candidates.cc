@@ -149,7 +149,7 @@ PlanAlternative AlternativeOf(const Candidate& candidate) {
   return one;
 }
 
-// What the account says of a plan, apart from how it was found, is that of the other plan.
+// Copies the account of the other plan, except for how the plan was found.
 void TakePlan(const CompileAccount& other, CompileAccount* account) {
   for (int64_t CompileAccount::*count :
        {&CompileAccount::kernels, &CompileAccount::fused_by_rule, &CompileAccount::fused_by_latency,

@@ -52,8 +52,8 @@ absl::Status TransformFilter(const TransformedFilter& filtered, movement::Kernel
   return absl::OkStatus();
 }
 
-// The fusion block with its one product computed by a library of the target, and text for everything else. What follows
-// the product is part of the library's call if it can be.
+// The fusion block with its one product computed by a library of the target, and text for everything else. The
+// product's epilogue is part of the library's call if it can be.
 absl::StatusOr<ScheduledBlock> ScheduleWithLibrary(const BlockForm& form, const DeviceModel& device,
                                                    const std::set<std::string>& disabled_passes, ChoiceLog* choices) {
   const bool any = !device.product_library.empty() || !device.convolution_library.empty();
@@ -90,7 +90,7 @@ struct Candidate {
 
 bool HasSeveralPhases(const ScheduledBlock& block) { return block.kernel.phases.size() > 1; }
 
-// What is asked for. Fails as CheckWithin does.
+// Checks that the hand-overs are as asked for. Fails as CheckWithin does.
 absl::Status CheckAsked(const ScheduleOptions& options, const ScheduledBlock& block, const te::Program& program) {
   return CheckWithin(options.hand_overs, block.hand_overs, program, /*only_asked=*/true);
 }

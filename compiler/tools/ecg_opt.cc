@@ -391,8 +391,9 @@ absl::StatusOr<std::string> Output(Options options) {
 int Main(int argc, char** argv) {
   CLI::App app(
       "Reads a graph's text, runs passes of the compiler's table in the order given, and prints the graph or a form "
-      "that the compiler makes of it. Of the tensor expressions and movement graphs that it prints it reads any, too, "
-      "and makes the forms behind them");
+      "that the compiler makes of it. It also reads the tensor expressions and movement graphs that it prints, and "
+      "makes "
+      "the forms behind them");
   Options options;
   std::vector<std::string> rules, disabled;
   std::string device_file;

@@ -202,7 +202,7 @@ class ResultPrinter {
     out_->Close();
   }
 
-  // What has no vector form is computed and stored lane by lane.
+  // A value without a vector form is computed and stored lane by lane.
   void StoreElements() {
     const std::string valid = ValidLanes();
     const std::string lane_value = LaneText(step_.reduction->acc, "acc", "l");

@@ -1,5 +1,5 @@
-// MatMul, Gemm, Einsum: each is one reduction that multiplies and sums. What follows the sum (alpha, bias) is a map of
-// its own, so that every anchor has the same form.
+// MatMul, Gemm, Einsum: each is one reduction that multiplies and sums. The rest behind the sum (alpha, bias) is a map
+// of its own, so that every anchor has the same form.
 #include <algorithm>
 #include <map>
 

@@ -187,7 +187,7 @@ class Address {
     rest_ = rest_ - Index(axis) * coefficient;
     return coefficient;
   }
-  // What no Take removed, if that is a constant; else nullopt.
+  // The part that no Take removed, if it is a constant; else nullopt.
   std::optional<int64_t> Rest() const {
     if (!rest_.IsConstant()) return std::nullopt;
     return rest_.constant();

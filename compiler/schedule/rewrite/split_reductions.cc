@@ -241,8 +241,8 @@ class Splitter {
     return te::Load(split.partial, DType::kF32, indices);
   }
 
-  // What a chunk subtracts from its values: its own maximum or mean. A chunk of nothing but −inf subtracts 0, because
-  // −inf − −inf is no number, though its exponentials are 0 in a row that has a maximum elsewhere.
+  // The value that a chunk subtracts from its values: its own maximum or mean. A chunk of nothing but −inf subtracts 0,
+  // because −inf − −inf is no number, though its exponentials are 0 in a row that has a maximum elsewhere.
   Scalar ShiftOf(const Dependent& dependent, const Scalar& own) const {
     if (dependent.how == Dependence::kSquaredDeviations) {
       return own * te::Imm(DType::kF32, 1 / dependent.on->chunk_points);

@@ -112,7 +112,8 @@ class Packer {
     });
   }
 
-  // The packed operand's axes, outermost first. What one tile reads is innermost, in the order in which it reads.
+  // The packed operand's axes, outermost first. The part that one tile reads is innermost, in the order in which it
+  // reads.
   std::vector<Axis> BoxOf(const Operand& load, bool constant) const {
     const bool all_tasks = constant || tile_.in_task;
     std::vector<Axis> box;

@@ -37,7 +37,7 @@ double AlikeMove(const State& s, double result) {
 }
 
 // Returns whether x has at most 16 significant bits in f32 or 32 in f64, as small integers and fractions of powers of
-// two have, whose sums and products are exact. Of rounded results at most one in 2^8 looks like that.
+// two have, whose sums and products are exact. At most one rounded result in 2^8 looks like that.
 template <typename F>
 bool IsShort(double x) {
   constexpr int kSpare = std::is_same_v<F, float> ? 52 - 15 : 52 - 31;

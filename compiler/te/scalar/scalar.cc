@@ -1,4 +1,4 @@
-// Construction and traversal of scalar expressions. What the constructors fold stands in scalar_fold.cc.
+// Construction and traversal of scalar expressions. The foldings of the constructors stand in scalar_fold.cc.
 #include "compiler/te/scalar/scalar.h"
 
 #include <bit>

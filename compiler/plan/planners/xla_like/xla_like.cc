@@ -116,8 +116,8 @@ absl::StatusOr<FusionPlan> XlaFusion::Run() {
   const auto nodes = static_cast<NodeId>(graph_.nodes().size());
   for (NodeId id = 0; id < nodes; ++id) root_[id] = WhyRoot(id);
   FusionPlan plan;
-  // A fusion without a schedule is cut in two. That makes further roots, so that all fusions are made again; each round
-  // has more roots than the one before.
+  // A fusion without a schedule is cut in two. The cut makes further roots, so that all fusions are made again; each
+  // round has more roots than the one before.
   for (bool cut = true; cut;) {
     std::vector<std::vector<NodeId>> sets;
     // The latest root first: a fusion that reaches its limit makes roots of earlier nodes only.
