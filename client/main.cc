@@ -89,12 +89,12 @@ int Main(int argc, char** argv) {
   std::map<std::string, CLI::App*> groups;
   for (auto& verb : verbs) {
     const std::string name = verb->name();
-    const size_t space = name.find(' ');
     CLI::App* parent = &app;
-    if (space != std::string::npos) {
+    size_t begin = 0;  // of the word behind the groups
+    for (size_t space; (space = name.find(' ', begin)) != std::string::npos; begin = space + 1) {
       CLI::App*& group = groups[name.substr(0, space)];
       if (group == nullptr) {
-        group = app.add_subcommand(name.substr(0, space));
+        group = parent->add_subcommand(name.substr(begin, space - begin));
         group->require_subcommand(1);
         group->fallthrough();
       }
@@ -102,8 +102,7 @@ int Main(int argc, char** argv) {
       const std::string so_far = group->get_description();
       group->description(so_far + (so_far.empty() ? "" : ", ") + name.substr(space + 1));
     }
-    CLI::App* command =
-        parent->add_subcommand(space == std::string::npos ? name : name.substr(space + 1), verb->help());
+    CLI::App* command = parent->add_subcommand(name.substr(begin), verb->help());
     command->fallthrough();
     options.push_back(verb->Options());
     for (fusion::Option& option : options.back()) Declare(command, option);

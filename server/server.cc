@@ -4,9 +4,11 @@
 #include <grpcpp/health_check_service_interface.h>
 #include <grpcpp/impl/service_type.h>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "runtime/base/status_macros.h"
+#include "server/auth/tokens.h"
 #include "server/disk_executor.h"
 #include "server/local_devices.h"
 #include "server/rpc_metrics.h"
@@ -19,6 +21,15 @@ namespace {
 constexpr int kExecutorThreads = 4;
 constexpr int kMaxCallThreads = 128;  // for unary calls and blob streams; polls and watches hold no thread
 
+// Whoever reaches a socket is its owner. Every other address wants tokens where it has TLS.
+Identify IdentifyBy(const TokenBook* tokens, bool tls) {
+  return [tokens, tls](const Caller& caller) -> absl::StatusOr<Principal> {
+    if (absl::StartsWith(caller.peer, "unix:")) return LocalPrincipal(caller);
+    if (tls) return tokens->Identify(caller.authorization);
+    return Principal{"anybody", RoleSet::All()};
+  };
+}
+
 }  // namespace
 
 // Members are in order of construction; destruction goes backwards.
@@ -30,6 +41,7 @@ struct Server::State {
   std::unique_ptr<Farm> farm;
   std::unique_ptr<JobRunner> jobs;
   std::unique_ptr<DiskExecutor> executor;
+  std::unique_ptr<TokenBook> tokens;
   std::unique_ptr<Guard> guard;
   std::vector<std::unique_ptr<grpc::Service>> services;
   std::unique_ptr<grpc::Server> grpc;
@@ -100,8 +112,11 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const ServerOptions& optio
     }
     builder.AddListeningPort(options.listen[i], IsUnixAddress(options.listen[i]) ? plain : tcp, &ports[i]);
   }
-  state->guard = std::make_unique<Guard>(options.identify, options.log);
+  ASSIGN_OR_RETURN(state->tokens, TokenBook::Open(store, absl::Now));
+  state->guard = std::make_unique<Guard>(
+      options.identify ? options.identify : IdentifyBy(state->tokens.get(), options.tls.any()), options.log);
   Guard* guard = state->guard.get();
+  state->services.push_back(MakeAuthService(guard, state->tokens.get(), options.log));
   state->services.push_back(MakeCompileService(guard, state->jobs.get(), store, state->farm.get(),
                                                state->executor.get(), options.local_devices));
   state->services.push_back(MakeBlobService(guard, artifacts, metrics));

@@ -26,9 +26,10 @@ struct ServerOptions {
   absl::Duration first_worker_grace = absl::Seconds(5);
   SchedulerConfig scheduler;
   Log log = NoLog();
-  bool insecure = false;                        // whoever reaches an address may do everything
-  TlsFiles tls;                                  // of all addresses that are no sockets; none: they are not encrypted
-  Identify identify = LocalPrincipal;           // who calls
+  bool insecure = false;  // whoever reaches an address may do everything
+  TlsFiles tls;           // of all addresses that are no sockets; none: they are not encrypted
+  // Who calls. Empty: on a socket its owner, by TLS who the token says, else anybody with all roles.
+  Identify identify;
   const LocalDevices* local_devices = nullptr;  // the devices of workers beside the server; must outlive the server
 };
 

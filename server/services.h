@@ -6,6 +6,8 @@
 #include <memory>
 #include <string>
 
+#include "runtime/log/log.h"
+
 namespace grpc {
 class Service;
 }
@@ -20,10 +22,12 @@ class JobRunner;
 class LocalDevices;
 class Metrics;
 class Store;
+class TokenBook;
 
 extern const char kServerVersion[];  // the project's version, from CMakeLists.txt
 
 // `devices` may be null.
+std::unique_ptr<grpc::Service> MakeAuthService(Guard* guard, TokenBook* tokens, Log log);
 std::unique_ptr<grpc::Service> MakeCompileService(Guard* guard, JobRunner* jobs, Store* store, Farm* farm,
                                                   DiskExecutor* executor, const LocalDevices* devices);
 std::unique_ptr<grpc::Service> MakeBlobService(Guard* guard, ArtifactStore* artifacts, Metrics* metrics);

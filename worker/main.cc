@@ -18,6 +18,7 @@
 #include "absl/time/time.h"
 #include "runtime/base/user_folders.h"
 #include "runtime/log/log.h"
+#include "worker/lease/join.h"
 #include "worker/worker.h"
 
 namespace {
@@ -28,6 +29,7 @@ constexpr int kExitUsage = 2;
 struct Flags {
   fusion::WorkerOptions options;
   fusion::ConnectFlags connect;
+  std::string join_token_file;
   std::string kinds = "cpu", build_kinds, simulated_measurement = "100ms";
   bool no_build = false, describe = false;
   int64_t parent = 0;
@@ -47,6 +49,9 @@ void AddFlags(CLI::App* app, Flags* flags) {
   app->add_option("--tls-key", flags->connect.tls_key, "PEM file with its key, mode 0600 [$FUSION_TLS_KEY]");
   app->add_option("--token-file", flags->connect.token_file,
                   "file with this worker's token, mode 0600 [$FUSION_TOKEN_FILE; $FUSION_TOKEN is the token itself]");
+  app->add_option(
+      "--join-token-file", flags->join_token_file,
+      "file with a join token, mode 0600: this worker gets a token of its own with it and keeps that in --state");
   app->add_flag("--insecure", flags->connect.insecure, "speak to HOST:PORT without TLS, and send no token");
   app->add_option("--name", options.name, "name shown to people (default: the host's name)");
   app->add_option("--kinds", flags->kinds,
@@ -175,6 +180,14 @@ int RunAs(Flags flags, const fusion::Log& log) {
   if (!server.ok()) {
     log({fusion::LogLevel::kError, std::string(server.status().message()), {}});
     return kExitUsage;
+  }
+  if (!flags.join_token_file.empty()) {
+    server = fusion::Join(*server, flags.join_token_file, options.state_folder,
+                          options.name.empty() ? fusion::HostName() : options.name);
+    if (!server.ok()) {
+      log({fusion::LogLevel::kError, std::string(server.status().message()), {}});
+      return 1;
+    }
   }
   options.server = *std::move(server);
   return Serve(options);

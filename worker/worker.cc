@@ -37,12 +37,6 @@ namespace {
 
 constexpr absl::Duration kLongestTurnOfProbe = absl::Seconds(5);
 
-std::string HostName() {
-  char name[256] = "worker";
-  gethostname(name, sizeof name - 1);
-  return name;
-}
-
 std::string RandomId() {
   std::random_device random;
   return absl::StrFormat("w-%08x%08x", random(), random());
@@ -204,6 +198,12 @@ absl::Status OfferMeasurements(const WorkerOptions& options, const std::string& 
 }
 
 }  // namespace
+
+std::string HostName() {
+  char name[256] = "worker";
+  gethostname(name, sizeof name - 1);
+  return name;
+}
 
 std::vector<std::string> MeasuredKinds() {
   std::vector<std::string> kinds;

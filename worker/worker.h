@@ -33,6 +33,9 @@ struct WorkerOptions {
   Log log = NoLog();
 };
 
+// What a worker is called that got no name: the host's.
+std::string HostName();
+
 // The kinds of device that workers measure; the last one is simulated (simulated/README.md).
 std::vector<std::string> MeasuredKinds();
 

@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "proto/auth.grpc.pb.h"
 #include "proto/blob.grpc.pb.h"
 #include "proto/channel/channel.h"
 #include "proto/compile.grpc.pb.h"
@@ -24,11 +25,12 @@ class GrpcConnection : public Connection {
   explicit GrpcConnection(const Endpoint& endpoint) : endpoint_(endpoint) {
     grpc::ChannelArguments arguments;
     arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 100);
-    arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, 100);
+    arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, 5000);  // the time that a handshake may take
     arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 2000);
     arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, 60000);
     auto channel = MakeChannel(endpoint, arguments);
     compile_ = v1::Compile::NewStub(channel);
+    auth_ = v1::Auth::NewStub(channel);
     blobs_ = v1::Blobs::NewStub(channel);
     admin_ = v1::WorkerAdmin::NewStub(channel);
     profile_ = v1::Profile::NewStub(channel);
@@ -142,6 +144,22 @@ class GrpcConnection : public Connection {
     return ToAbsl(reader->Finish());
   }
 
+  absl::StatusOr<v1::CreateTokenResponse> CreateToken(const v1::CreateTokenRequest& request) override {
+    return Call<v1::CreateTokenResponse>(
+        kCallTimeout, [&](auto* context, auto* response) { return auth_->CreateToken(context, request, response); });
+  }
+  absl::StatusOr<v1::TokenInfo> RevokeToken(const std::string& id) override {
+    v1::RevokeTokenRequest request;
+    request.set_id(id);
+    return Call<v1::TokenInfo>(
+        kCallTimeout, [&](auto* context, auto* response) { return auth_->RevokeToken(context, request, response); });
+  }
+  absl::StatusOr<v1::ListTokensResponse> ListTokens() override {
+    return Call<v1::ListTokensResponse>(kCallTimeout, [&](auto* context, auto* response) {
+      return auth_->ListTokens(context, v1::ListTokensRequest(), response);
+    });
+  }
+
   absl::StatusOr<v1::ListWorkersResponse> ListWorkers() override {
     return Call<v1::ListWorkersResponse>(kCallTimeout, [&](auto* context, auto* response) {
       return admin_->ListWorkers(context, v1::ListWorkersRequest(), response);
@@ -206,6 +224,7 @@ class GrpcConnection : public Connection {
 
   const Endpoint endpoint_;
   std::unique_ptr<v1::Compile::Stub> compile_;
+  std::unique_ptr<v1::Auth::Stub> auth_;
   std::unique_ptr<v1::Blobs::Stub> blobs_;
   std::unique_ptr<v1::WorkerAdmin::Stub> admin_;
   std::unique_ptr<v1::Profile::Stub> profile_;

@@ -11,6 +11,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
+#include "proto/auth.pb.h"
 #include "proto/blob.pb.h"
 #include "proto/channel/endpoint.h"
 #include "proto/compile.pb.h"
@@ -48,6 +49,9 @@ class Connection {
   virtual absl::Status ReadBlob(const std::string& digest,
                                 const std::function<absl::Status(absl::string_view)>& bytes) = 0;
 
+  virtual absl::StatusOr<v1::CreateTokenResponse> CreateToken(const v1::CreateTokenRequest& request) = 0;
+  virtual absl::StatusOr<v1::TokenInfo> RevokeToken(const std::string& id) = 0;
+  virtual absl::StatusOr<v1::ListTokensResponse> ListTokens() = 0;
   virtual absl::StatusOr<v1::ListWorkersResponse> ListWorkers() = 0;
   virtual absl::StatusOr<v1::ProfileStats> ProfileStats() = 0;
   virtual absl::StatusOr<v1::ProfileQueryResponse> ProfileQuery(const v1::ProfileQueryRequest& request) = 0;

@@ -1,4 +1,4 @@
-// Verb: a command of fusionctl, one or two words. A verb declares its options as data and never includes the library
+// Verb: a command of fusionctl, one to three words. A verb declares its options as data and never includes the library
 // that parses them, because that library costs eight seconds a translation unit.
 #ifndef FUSION_CLIENT_CLI_VERB_H_
 #define FUSION_CLIENT_CLI_VERB_H_
@@ -31,7 +31,7 @@ struct CommonOptions {
 class Verb {
  public:
   virtual ~Verb() = default;
-  virtual std::string name() const = 0;  // "submit", "job list"
+  virtual std::string name() const = 0;  // "submit", "job list", "auth token list"
   virtual std::string help() const = 0;  // one line
   virtual std::vector<Option> Options() = 0;
   virtual bool UsesServer() const { return true; }

@@ -8,7 +8,8 @@ std::vector<std::unique_ptr<Verb>> AllVerbs() {
       MakeSubmitVerb,        MakePlanVerb,         MakeRunVerb,          MakeBenchVerb,        MakeVerifyVerb,
       MakeBundleInspectVerb, MakeBundleGetVerb,    MakeJobListVerb,      MakeJobGetVerb,       MakeJobWatchVerb,
       MakeJobCancelVerb,     MakeWorkerListVerb,   MakeProfileStatsVerb, MakeProfileQueryVerb, MakeProfileExportVerb,
-      MakeProfileImportVerb, MakeProfileMergeVerb, MakeDoctorVerb,       MakeVersionVerb,
+      MakeProfileImportVerb, MakeProfileMergeVerb, MakeTokenCreateVerb,  MakeTokenListVerb,    MakeTokenRevokeVerb,
+      MakeDoctorVerb,        MakeVersionVerb,
   };
   std::vector<std::unique_ptr<Verb>> verbs;
   for (Maker make : kMakers) verbs.push_back(make());

@@ -25,6 +25,9 @@ std::unique_ptr<Verb> MakeProfileQueryVerb();
 std::unique_ptr<Verb> MakeProfileExportVerb();
 std::unique_ptr<Verb> MakeProfileImportVerb();
 std::unique_ptr<Verb> MakeProfileMergeVerb();
+std::unique_ptr<Verb> MakeTokenCreateVerb();
+std::unique_ptr<Verb> MakeTokenListVerb();
+std::unique_ptr<Verb> MakeTokenRevokeVerb();
 std::unique_ptr<Verb> MakeDoctorVerb();
 std::unique_ptr<Verb> MakeVersionVerb();
 

@@ -35,8 +35,7 @@ absl::StatusOr<std::string> SqliteStore::InsertJob(const JobRow& job, const std:
         "INSERT INTO jobs (id, key, model_name, target, client_id, request, state, created_ms, started_ms, "
         "finished_ms, account, bundle_digest, bundle_bytes, checks) VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
         {job.id, job.key, job.model_name, job.target, job.client_id, Bytes{job.request}, Int(job.state), job.created_ms,
-         job.started_ms, job.finished_ms, Bytes{job.account}, job.bundle_digest, job.bundle_bytes,
-         Bytes{job.checks}}));
+         job.started_ms, job.finished_ms, Bytes{job.account}, job.bundle_digest, job.bundle_bytes, Bytes{job.checks}}));
     return InsertEvent(db, job.id, first_event);
   }));
   return id;

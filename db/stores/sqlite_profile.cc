@@ -200,7 +200,7 @@ absl::StatusOr<std::vector<std::string>> SqliteStore::NeighbourChoices(const std
 }
 
 absl::StatusOr<std::vector<ModelErrorRow>> SqliteStore::Errors(const std::string& sql,
-                                                              const std::string& device_fingerprint) {
+                                                               const std::string& device_fingerprint) {
   std::vector<ModelErrorRow> errors;
   MedianOfEachQuestion median;
   double model_ns = 0;

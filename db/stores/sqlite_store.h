@@ -61,6 +61,9 @@ class SqliteStore : public Store {
 
   absl::Status PutBlobs(absl::Span<const BlobRow> blobs) override;
   absl::StatusOr<std::vector<std::optional<int64_t>>> BlobSizes(absl::Span<const std::string> digests) override;
+  absl::Status InsertToken(const TokenRow& token) override;
+  absl::Status RevokeToken(const std::string& id, int64_t now_ms) override;
+  absl::StatusOr<std::vector<TokenRow>> Tokens() override;
   int write_queue_depth() const override { return writer_->queue_depth(); }
 
  private:

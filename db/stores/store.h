@@ -146,6 +146,16 @@ struct BlobRow {
   int64_t created_ms = 0;
 };
 
+// A token of a caller. `hash` is the SHA-256 of the whole token.
+struct TokenRow {
+  std::string id, name, hash, roles;  // roles: "client,admin"
+  bool joins = false;                 // a worker may exchange it for a token of its own, and nothing else
+  int64_t created_ms = 0;
+  int64_t expires_ms = 0;  // 0: never
+  int64_t revoked_ms = 0;  // 0: it was not revoked
+  std::string created_by;
+};
+
 class Store {
  public:
   virtual ~Store() = default;
@@ -217,6 +227,12 @@ class Store {
   // Blobs: the files that the artifact store has finished writing. Adds all rows or none; a digest that is there stays.
   virtual absl::Status PutBlobs(absl::Span<const BlobRow> blobs) = 0;
   virtual absl::StatusOr<std::vector<std::optional<int64_t>>> BlobSizes(absl::Span<const std::string> digests) = 0;
+
+  // Tokens. InsertToken fails with ALREADY_EXISTS for an id that is taken. RevokeToken keeps the first time of several,
+  // and does nothing for an unknown id. Tokens answers with all, the oldest first.
+  virtual absl::Status InsertToken(const TokenRow& token) = 0;
+  virtual absl::Status RevokeToken(const std::string& id, int64_t now_ms) = 0;
+  virtual absl::StatusOr<std::vector<TokenRow>> Tokens() = 0;
 
   virtual int write_queue_depth() const = 0;
 };

@@ -210,7 +210,8 @@ TEST_P(StoreConformance, WholePlansBesideTheirEstimates) {
 
 TEST_P(StoreConformance, TheMedianOfAPlansComparisonsAnswers) {
   const std::string plan(64, 'a'), other(64, 'b'), reference(64, 'c');
-  PlanComparisonRow row{plan, reference, "dev", "plan by measurements", 2, 20, 0.9, 0.89, 0.91, 900, 1000, 5, 6, "w", 1};
+  PlanComparisonRow row{plan, reference, "dev", "plan by measurements", 2, 20, 0.9, 0.89, 0.91, 900, 1000, 5,
+                        6,    "w",       1};
   ASSERT_TRUE(store_->AppendPlanComparisons({row}).ok());
   auto found = store_->PlanComparisons(reference, {other, plan}).value();
   EXPECT_FALSE(found[0].has_value());
@@ -265,6 +266,28 @@ TEST_P(StoreConformance, Blobs) {
   EXPECT_EQ(sizes[0], 12);
   EXPECT_FALSE(sizes[1].has_value());
   EXPECT_EQ(sizes[2], 3);
+}
+
+TEST_P(StoreConformance, Tokens) {
+  const std::string hash(64, 'b');
+  TokenRow token{"id2", "ci", hash, "client,admin", false, 20, 0, 0, "local"};
+  ASSERT_TRUE(store_->InsertToken(token).ok());
+  EXPECT_EQ(store_->InsertToken(token).code(), absl::StatusCode::kAlreadyExists);
+  ASSERT_TRUE(store_->InsertToken({"id1", "rack", hash, "build", true, 30, 40, 0, "token id2"}).ok());
+  ASSERT_TRUE(store_->RevokeToken("id1", 35).ok());
+  ASSERT_TRUE(store_->RevokeToken("id1", 36).ok());
+  EXPECT_TRUE(store_->RevokeToken("unknown", 36).ok());
+  const auto tokens = store_->Tokens().value();
+  ASSERT_EQ(tokens.size(), 2u);
+  EXPECT_EQ(tokens[0].id, "id2");
+  EXPECT_EQ(tokens[0].roles, "client,admin");
+  EXPECT_EQ(tokens[0].revoked_ms, 0);
+  EXPECT_EQ(tokens[0].hash, hash);
+  EXPECT_FALSE(tokens[0].joins);
+  EXPECT_TRUE(tokens[1].joins);
+  EXPECT_EQ(tokens[1].expires_ms, 40);
+  EXPECT_EQ(tokens[1].revoked_ms, 35) << "the first time stays";
+  EXPECT_EQ(tokens[1].created_by, "token id2");
 }
 
 INSTANTIATE_TEST_SUITE_P(Engines, StoreConformance, testing::Values(&MakeSqlite));

@@ -54,13 +54,18 @@ absl::StatusOr<Permit> Guard::Authorize(const grpc::ServerContextBase* context, 
   const Caller caller = CallerOf(*context);
   ASSIGN_OR_RETURN(Principal principal, identify_(caller));
   const RoleSet needed = RolesFor(method);
+  const std::string call(method.substr(method.rfind('.') + 1));
   if (!principal.roles.HasAnyOf(needed)) {
-    const std::string call(method.substr(method.rfind('.') + 1));
     log_({LogLevel::kWarning,
           "refused",
           {{"call", call}, {"caller", principal.name}, {"peer", caller.peer}, {"roles", NamesOf(principal.roles)}}});
     return absl::PermissionDeniedError(absl::StrCat(principal.name, " has the roles ", NamesOf(principal.roles), "; ",
-                                                    call, " needs ", NamesInWords(needed)));
+                                                    call, " needs ", NamesInWords(needed),
+                                                    ": an administrator makes tokens with other roles "
+                                                    "(fusionctl auth token create)"));
+  }
+  if (IsAudited(method)) {
+    log_({LogLevel::kInfo, "audit", {{"call", call}, {"by", principal.name}, {"peer", caller.peer}}});
   }
   Permit permit(std::move(principal));
   const std::string& token_id = permit.principal().token_id;

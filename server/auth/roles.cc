@@ -32,7 +32,11 @@ constexpr MethodAccess kMethods[] = {
     {"/fusion.v1.Profile/Stats", kClientOrAdmin},
     {"/fusion.v1.Profile/Query", kClientOrAdmin},
     {"/fusion.v1.Profile/Export", kClientOrAdmin},
-    {"/fusion.v1.Profile/Import", kAdminOnly},
+    {"/fusion.v1.Profile/Import", kAdminOnly, true},
+    {"/fusion.v1.Auth/CreateToken", kAdminOnly, true},
+    {"/fusion.v1.Auth/RevokeToken", kAdminOnly, true},
+    {"/fusion.v1.Auth/ListTokens", kAdminOnly, true},
+    {"/fusion.v1.Auth/Join", {Role::kJoin}, true},
 };
 
 std::vector<std::string> NameList(RoleSet roles) {
@@ -46,7 +50,8 @@ std::vector<std::string> NameList(RoleSet roles) {
 }  // namespace
 
 const std::vector<Role>& AllRoles() {
-  static const auto* roles = new std::vector<Role>{Role::kClient, Role::kBuild, Role::kMeasure, Role::kAdmin};
+  static const auto* roles =
+      new std::vector<Role>{Role::kClient, Role::kBuild, Role::kMeasure, Role::kAdmin, Role::kJoin};
   return *roles;
 }
 
@@ -60,6 +65,8 @@ const char* NameOf(Role role) {
       return "measure";
     case Role::kAdmin:
       return "admin";
+    case Role::kJoin:
+      return "join";
   }
   return "";
 }
@@ -73,7 +80,7 @@ absl::StatusOr<RoleSet> ParseRoles(const std::vector<std::string>& names) {
   for (const std::string& name : names) {
     const auto& all = AllRoles();
     const auto role = std::find_if(all.begin(), all.end(), [&](Role one) { return name == NameOf(one); });
-    if (role == all.end()) {
+    if (role == all.end() || !RoleSet::All().Has(*role)) {
       return absl::InvalidArgumentError(absl::StrCat("no role '", name, "': use ", NamesInWords(RoleSet::All())));
     }
     roles.Add(*role);
@@ -89,6 +96,13 @@ RoleSet RolesOf(absl::string_view names) {
     }
   }
   return roles;
+}
+
+bool IsAudited(absl::string_view method) {
+  for (const MethodAccess& access : kMethods) {
+    if (method == access.method) return access.audited;
+  }
+  return false;
 }
 
 absl::Span<const MethodAccess> MethodTable() { return kMethods; }

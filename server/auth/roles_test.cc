@@ -22,7 +22,7 @@ TEST(RolesTest, NamesReadBack) {
 
 TEST(RolesTest, UnknownNamesAreRefused) {
   EXPECT_EQ(*ParseRoles({"build", "measure"}), RoleSet({Role::kBuild, Role::kMeasure}));
-  for (const char* name : {"", "root", "client,admin ", "ADMIN"}) {
+  for (const char* name : {"", "root", "join", "client,admin ", "ADMIN"}) {
     const auto roles = ParseRoles({"client", name});
     ASSERT_FALSE(roles.ok()) << name;
     EXPECT_THAT(roles.status().message(), HasSubstr("client or build or measure or admin"));

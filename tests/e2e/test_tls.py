@@ -22,6 +22,7 @@ class Encrypted(harness.ServerTest):
     @classmethod
     def setUpClass(cls):
         super().setUpClass()
+        cls.tokens = {}  # by port
         cls.authority = certificates.Authority(cls.folder / "ca", "ca")
         cls.stranger = certificates.Authority(cls.folder / "ca2", "ca2")
         cls.mine = cls.authority.issue(cls.folder / "me", "me", "DNS:me")
@@ -35,11 +36,16 @@ class Encrypted(harness.ServerTest):
         server = harness.Server(folder, *args, *(("--tls-client-ca", client_ca) if client_ca else ()))
         self.addCleanup(server.stop)
         server.start()
+        token = folder / "token"
+        made = server.ctl("auth", "token", "create", "everybody", "--role", "client", "--role", "build", "--role", "measure",
+                          "--to", token)
+        self.assertEqual(made.code, 0, made)
+        self.tokens[tcp_address(server).rpartition(":")[2]] = token
         return server, tcp_address(server)
 
     def call(self, address, ca=None, me=None, verb=("job", "list")):
         args = ["--server", address, *verb]
-        args += ["--tls-ca", ca.file] if ca else []
+        args += ["--tls-ca", ca.file, "--token-file", self.tokens[address.rpartition(":")[2]]] if ca else []
         args += ["--tls-cert", me[0], "--tls-key", me[1]] if me else []
         return self.server.ctl(*args)
 
@@ -69,7 +75,8 @@ class Encrypted(harness.ServerTest):
         self.assertIn("certificate", foreign.err)
 
         worker = server.start_worker("--name", "far", "--tls-ca", self.authority.file, "--tls-cert",
-                                     self.mine[0], "--tls-key", self.mine[1], address=address)
+                                     self.mine[0], "--tls-key", self.mine[1], "--token-file",
+                                     self.folder / "mutual/token", address=address)
         self.addCleanup(worker.wait)
         self.addCleanup(worker.terminate)
         server.wait_until(server.workers, "the worker is attached")

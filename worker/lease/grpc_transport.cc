@@ -23,7 +23,7 @@ class GrpcTransport : public Transport {
     grpc::ChannelArguments arguments;
     // The short pauses let the worker find a restarted server within seconds.
     arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 100);
-    arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, 100);
+    arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, 5000);  // the time that a handshake may take
     arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 3000);
     arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, 30000);
     auto channel = MakeChannel(server, arguments);

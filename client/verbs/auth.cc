@@ -1,0 +1,151 @@
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/time/clock.h"
+#include "client/api/connection.h"
+#include "client/cli/exit_codes.h"
+#include "client/cli/proto_json.h"
+#include "client/cli/words.h"
+#include "client/verbs/verbs.h"
+
+namespace fusion {
+namespace {
+
+// "90d", "12h", "30m", or "never", which is 0.
+absl::StatusOr<absl::Duration> ParseLifetime(const std::string& text) {
+  if (text == "never") return absl::ZeroDuration();
+  int64_t count = 0;
+  const absl::string_view number = absl::string_view(text).substr(0, text.empty() ? 0 : text.size() - 1);
+  if (absl::SimpleAtoi(number, &count) && count > 0 && count <= 100000) {
+    switch (text.back()) {
+      case 'd':
+        return count * absl::Hours(24);
+      case 'h':
+        return absl::Hours(count);
+      case 'm':
+        return absl::Minutes(count);
+    }
+  }
+  return UsageError(absl::StrCat("--expires is '", text, "'; say 90d, 12h, 30m or never"));
+}
+
+// A new file that its owner alone may read.
+absl::Status WriteSecret(const std::string& path, const std::string& secret) {
+  const int fd = open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+  if (fd < 0) return absl::NotFoundError(absl::StrCat("cannot make ", path, ": ", std::strerror(errno)));
+  const std::string line = secret + "\n";
+  const bool written = write(fd, line.data(), line.size()) == static_cast<ssize_t>(line.size());
+  if (close(fd) == 0 && written) return absl::OkStatus();
+  unlink(path.c_str());
+  return absl::UnknownError(absl::StrCat("cannot write ", path, ": ", std::strerror(errno)));
+}
+
+std::string TimeOrWord(int64_t ms, const char* word) { return ms == 0 ? word : TimeInWords(ms); }
+
+class TokenCreateVerb : public Verb {
+ public:
+  std::string name() const override { return "auth token create"; }
+  std::string help() const override { return "make a token for somebody, and print it once"; }
+  std::vector<Option> Options() override {
+    return {{"NAME", "whom it is for", &name_, true},
+            {"--role", "what its holder may do; repeatable", &roles_, true, {"client", "build", "measure", "admin"}},
+            {"--expires", "90d, 12h, 30m or never", &expires_},
+            {"--join", "workers exchange it for tokens of their own, and it is good for nothing else", &join_},
+            {"--to", "new file for the token, mode 0600, instead of stdout", &to_},
+            OutputOption(&format_)};
+  }
+  int Run(const CommonOptions& common) override {
+    const absl::StatusOr<absl::Duration> lifetime = ParseLifetime(expires_);
+    if (!lifetime.ok()) return Fail(lifetime.status());
+    v1::CreateTokenRequest request;
+    request.set_name(name_);
+    for (const std::string& role : roles_) request.add_roles(role);
+    request.set_lifetime_ms(absl::ToInt64Milliseconds(*lifetime));
+    request.set_join(join_);
+    auto created = Connection::Open(common.endpoint)->CreateToken(request);
+    if (!created.ok()) return Fail(created.status());
+    if (!to_.empty()) {
+      const absl::Status written = WriteSecret(to_, created->token());
+      if (!written.ok()) return FailLocal(written);
+      created->clear_token();
+    }
+    std::fprintf(stderr, "token %s for %s: %s, expires %s\n", created->info().id().c_str(),
+                 created->info().name().c_str(), absl::StrJoin(created->info().roles(), ",").c_str(),
+                 TimeOrWord(created->info().expires_ms(), "never").c_str());
+    if (format_ == "json") {
+      std::printf("%s\n", ProtoToJson(*created).c_str());
+    } else if (to_.empty()) {
+      std::printf("%s\n", created->token().c_str());
+    }
+    return kExitOk;
+  }
+
+ private:
+  std::string name_, expires_ = "90d", to_, format_ = "table";
+  std::vector<std::string> roles_;
+  bool join_ = false;
+};
+
+class TokenRevokeVerb : public Verb {
+ public:
+  std::string name() const override { return "auth token revoke"; }
+  std::string help() const override { return "refuse a token from now on, and end the calls that came with it"; }
+  std::vector<Option> Options() override { return {{"ID", "the token's id (auth token list)", &id_, true}}; }
+  int Run(const CommonOptions& common) override {
+    // Whoever has the token at hand need not cut its id out of it, and it must not travel.
+    if (id_.rfind("fus_", 0) == 0) id_ = id_.substr(4, id_.find('_', 4) - 4);
+    const auto revoked = Connection::Open(common.endpoint)->RevokeToken(id_);
+    if (!revoked.ok()) return Fail(revoked.status());
+    std::fprintf(stderr, "token %s (%s) is revoked\n", revoked->id().c_str(), revoked->name().c_str());
+    return kExitOk;
+  }
+
+ private:
+  std::string id_;
+};
+
+class TokenListVerb : public Verb {
+ public:
+  std::string name() const override { return "auth token list"; }
+  std::string help() const override { return "all tokens, by the ids that logs show"; }
+  std::vector<Option> Options() override { return {OutputOption(&format_)}; }
+  int Run(const CommonOptions& common) override {
+    const auto listed = Connection::Open(common.endpoint)->ListTokens();
+    if (!listed.ok()) return Fail(listed.status());
+    if (format_ == "json") {
+      std::printf("%s\n", ProtoToJson(*listed).c_str());
+      return kExitOk;
+    }
+    const int64_t now = absl::ToUnixMillis(absl::Now());
+    std::vector<std::vector<std::string>> rows;
+    for (const v1::TokenInfo& token : listed->tokens()) {
+      const char* state = token.revoked_ms() != 0                                ? "revoked"
+                          : token.expires_ms() != 0 && token.expires_ms() <= now ? "expired"
+                          : token.join()                                         ? "joins"
+                                                                                 : "valid";
+      rows.push_back({token.id(), Printable(token.name()), absl::StrJoin(token.roles(), ","), state,
+                      TimeInWords(token.created_ms()), TimeOrWord(token.expires_ms(), "never"),
+                      Printable(token.created_by())});
+    }
+    std::fputs(Table({"ID", "NAME", "ROLES", "STATE", "CREATED", "EXPIRES", "CREATED BY"}, rows).c_str(), stdout);
+    return kExitOk;
+  }
+
+ private:
+  std::string format_ = "table";
+};
+
+}  // namespace
+
+std::unique_ptr<Verb> MakeTokenCreateVerb() { return std::make_unique<TokenCreateVerb>(); }
+std::unique_ptr<Verb> MakeTokenRevokeVerb() { return std::make_unique<TokenRevokeVerb>(); }
+std::unique_ptr<Verb> MakeTokenListVerb() { return std::make_unique<TokenListVerb>(); }
+
+}  // namespace fusion

@@ -1,0 +1,151 @@
+#include "server/auth/tokens.h"
+
+#include <openssl/crypto.h>
+#include <openssl/rand.h>
+
+#include <algorithm>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
+#include "runtime/base/sha256.h"
+#include "runtime/base/status_macros.h"
+
+namespace fusion {
+namespace {
+
+constexpr absl::string_view kPrefix = "fus_";
+constexpr size_t kIdCharacters = 10, kSecretCharacters = 52;  // of 5 bits each
+constexpr size_t kMostNameCharacters = 128, kMostTokens = 10000;
+constexpr char kAdvice[] =
+    "an administrator makes tokens (fusionctl auth token create); name a file that holds one with --token-file or "
+    "FUSION_TOKEN_FILE";
+
+// Crockford's letters, which nobody mistakes for each other.
+absl::StatusOr<std::string> RandomCharacters(size_t count) {
+  std::vector<unsigned char> bytes(count);
+  if (RAND_bytes(bytes.data(), static_cast<int>(count)) != 1) return absl::InternalError("no random bytes");
+  std::string text;
+  for (const unsigned char byte : bytes) text += "0123456789abcdefghjkmnpqrstvwxyz"[byte & 31];
+  return text;
+}
+
+bool SameInConstantTime(const std::string& a, const std::string& b) {
+  return a.size() == b.size() && CRYPTO_memcmp(a.data(), b.data(), a.size()) == 0;
+}
+
+std::string InWords(const TokenRow& row) { return absl::StrCat("token ", row.id, " ('", row.name, "')"); }
+
+std::string Day(int64_t ms) {
+  return absl::FormatTime("%Y-%m-%d %H:%M UTC", absl::FromUnixMillis(ms), absl::UTCTimeZone());
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<TokenBook>> TokenBook::Open(Store* store, Clock clock) {
+  std::unique_ptr<TokenBook> book(new TokenBook(store, std::move(clock)));
+  ASSIGN_OR_RETURN(std::vector<TokenRow> rows, store->Tokens());
+  absl::MutexLock lock(&book->mutex_);
+  for (TokenRow& row : rows) book->tokens_.emplace(row.id, row);
+  return book;
+}
+
+absl::StatusOr<TokenBook::Created> TokenBook::Create(const Wanted& wanted) {
+  if (wanted.name.empty() || wanted.name.size() > kMostNameCharacters) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("a token needs a name of 1 to ", kMostNameCharacters, " characters"));
+  }
+  if (wanted.roles.empty()) {
+    return absl::InvalidArgumentError(absl::StrCat("a token needs a role: ", NamesInWords(RoleSet::All())));
+  }
+  if (wanted.joins && (wanted.roles.Has(Role::kClient) || wanted.roles.Has(Role::kAdmin))) {
+    return absl::InvalidArgumentError("workers join, with the roles build and measure only");
+  }
+  if (wanted.lifetime <= absl::ZeroDuration()) {
+    return absl::InvalidArgumentError("a token must not expire before it is made");
+  }
+  {
+    absl::MutexLock lock(&mutex_);
+    if (tokens_.size() >= kMostTokens) {
+      return absl::ResourceExhaustedError(absl::StrCat("there are ", tokens_.size(), " tokens, as many as are kept"));
+    }
+  }
+  ASSIGN_OR_RETURN(const std::string id, RandomCharacters(kIdCharacters));
+  ASSIGN_OR_RETURN(const std::string secret, RandomCharacters(kSecretCharacters));
+  Created created;
+  created.token = absl::StrCat(kPrefix, id, "_", secret);
+  TokenRow& row = created.row;
+  row.id = id;
+  row.name = wanted.name;
+  row.hash = Sha256Hex(created.token);
+  row.roles = NamesOf(wanted.roles);
+  row.joins = wanted.joins;
+  const absl::Time now = clock_();
+  row.created_ms = absl::ToUnixMillis(now);
+  row.expires_ms = wanted.lifetime == absl::InfiniteDuration() ? 0 : absl::ToUnixMillis(now + wanted.lifetime);
+  row.created_by = wanted.created_by;
+  RETURN_IF_ERROR(store_->InsertToken(row));
+  absl::MutexLock lock(&mutex_);
+  tokens_[row.id] = row;
+  return created;
+}
+
+absl::StatusOr<TokenRow> TokenBook::Revoke(const std::string& id) {
+  const int64_t now_ms = absl::ToUnixMillis(clock_());
+  {
+    absl::MutexLock lock(&mutex_);
+    if (tokens_.count(id) == 0) {
+      return absl::NotFoundError(absl::StrCat("no token '", id, "': fusionctl auth token list has the ids"));
+    }
+  }
+  RETURN_IF_ERROR(store_->RevokeToken(id, now_ms));
+  absl::MutexLock lock(&mutex_);
+  TokenRow& row = tokens_.at(id);
+  if (row.revoked_ms == 0) row.revoked_ms = now_ms;
+  return row;
+}
+
+std::vector<TokenRow> TokenBook::List() const {
+  std::vector<TokenRow> rows;
+  {
+    absl::MutexLock lock(&mutex_);
+    for (const auto& [id, row] : tokens_) rows.push_back(row);
+  }
+  std::stable_sort(rows.begin(), rows.end(),
+                   [](const TokenRow& a, const TokenRow& b) { return a.created_ms < b.created_ms; });
+  return rows;
+}
+
+absl::StatusOr<TokenRow> TokenBook::Check(absl::string_view token) const {
+  TokenRow row;
+  absl::string_view rest = token;
+  if (absl::ConsumePrefix(&rest, kPrefix) && rest.size() == kIdCharacters + 1 + kSecretCharacters) {
+    absl::MutexLock lock(&mutex_);
+    const auto found = tokens_.find(std::string(rest.substr(0, kIdCharacters)));
+    if (found != tokens_.end()) row = found->second;
+  }
+  if (!SameInConstantTime(Sha256Hex(token), row.hash)) {
+    return absl::UnauthenticatedError(absl::StrCat("the server does not know this token: ", kAdvice));
+  }
+  if (row.revoked_ms != 0) {
+    return absl::UnauthenticatedError(
+        absl::StrCat(InWords(row), " was revoked on ", Day(row.revoked_ms), ": ", kAdvice));
+  }
+  if (row.expires_ms != 0 && absl::ToUnixMillis(clock_()) >= row.expires_ms) {
+    return absl::UnauthenticatedError(absl::StrCat(InWords(row), " expired on ", Day(row.expires_ms), ": ", kAdvice));
+  }
+  return row;
+}
+
+absl::StatusOr<Principal> TokenBook::Identify(absl::string_view authorization) const {
+  if (authorization.empty()) {
+    return absl::UnauthenticatedError(absl::StrCat("this server wants a token with each call: ", kAdvice));
+  }
+  if (!absl::ConsumePrefix(&authorization, "Bearer ")) {
+    return absl::UnauthenticatedError(absl::StrCat("the authorization header is no 'Bearer TOKEN': ", kAdvice));
+  }
+  ASSIGN_OR_RETURN(const TokenRow row, Check(authorization));
+  return Principal{InWords(row), row.joins ? RoleSet{Role::kJoin} : RolesOf(row.roles), row.id};
+}
+
+}  // namespace fusion

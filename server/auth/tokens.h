@@ -1,0 +1,68 @@
+// TokenBook: the tokens that callers come with over the network. A token is "fus_<id>_<secret>": the prefix lets
+// scanners of repositories and logs find a lost one, the id is public and names it in lists and logs, the secret has
+// 256 random bits. Of a token only its SHA-256 is kept, in the store; with so much randomness a slow hash would add
+// nothing.
+#ifndef FUSION_SERVER_AUTH_TOKENS_H_
+#define FUSION_SERVER_AUTH_TOKENS_H_
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/time/time.h"
+#include "db/stores/store.h"
+#include "server/auth/guard.h"
+#include "server/auth/roles.h"
+
+namespace fusion {
+
+class TokenBook {
+ public:
+  using Clock = std::function<absl::Time()>;
+
+  // `store` must outlive the book, and no one else may write its tokens.
+  static absl::StatusOr<std::unique_ptr<TokenBook>> Open(Store* store, Clock clock);
+
+  struct Wanted {
+    std::string name;
+    RoleSet roles;
+    bool joins = false;  // may only be exchanged by a worker for a token of its own
+    absl::Duration lifetime = absl::InfiniteDuration();
+    std::string created_by = {};
+  };
+  struct Created {
+    std::string token;  // shown once
+    TokenRow row;
+  };
+  // Durable when it returns. Fails with INVALID_ARGUMENT for an empty or long name, for no role, and for a join token
+  // with other roles than a worker's; with RESOURCE_EXHAUSTED if there are too many tokens.
+  absl::StatusOr<Created> Create(const Wanted& wanted);
+  // Durable when it returns, and from then on Check refuses the token. NOT_FOUND for an unknown id.
+  absl::StatusOr<TokenRow> Revoke(const std::string& id);
+  std::vector<TokenRow> List() const;  // the oldest first
+
+  // The token's row. Fails with UNAUTHENTICATED if it is unknown, expired or revoked, without telling an unknown id
+  // from a wrong secret. Takes the same time whichever character is wrong.
+  absl::StatusOr<TokenRow> Check(absl::string_view token) const;
+
+  // Who calls with the header "Bearer TOKEN".
+  absl::StatusOr<Principal> Identify(absl::string_view authorization) const;
+
+ private:
+  TokenBook(Store* store, Clock clock) : store_(store), clock_(std::move(clock)) {}
+
+  Store* const store_;
+  const Clock clock_;
+  mutable absl::Mutex mutex_;
+  std::map<std::string, TokenRow> tokens_ ABSL_GUARDED_BY(mutex_);  // by id
+};
+
+}  // namespace fusion
+
+#endif  // FUSION_SERVER_AUTH_TOKENS_H_

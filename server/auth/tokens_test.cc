@@ -1,0 +1,137 @@
+#include "server/auth/tokens.h"
+
+#include <fstream>
+#include <set>
+#include <sstream>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "server/testing/temporary_state.h"
+
+namespace fusion {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+class TokensTest : public ::testing::Test {
+ protected:
+  std::unique_ptr<TokenBook> Open() {
+    auto book = TokenBook::Open(&state_.store(), [this] { return now_; });
+    EXPECT_TRUE(book.ok()) << book.status();
+    return *std::move(book);
+  }
+  static void Refused(const TokenBook& book, const std::string& token, const std::string& words) {
+    const auto row = book.Check(token);
+    EXPECT_EQ(row.status().code(), absl::StatusCode::kUnauthenticated) << token;
+    EXPECT_THAT(row.status().message(), HasSubstr(words));
+    EXPECT_THAT(row.status().message(), HasSubstr("fusionctl auth token create"));
+    if (token.size() > 40) EXPECT_THAT(row.status().message(), Not(HasSubstr(token.substr(15))));
+  }
+
+  testing::TemporaryState state_;
+  absl::Time now_ = absl::FromUnixSeconds(1'800'000'000);
+};
+
+TEST_F(TokensTest, ATokenSaysWhoCallsAndOutlivesTheServer) {
+  auto book = Open();
+  const auto created = book->Create({"ci", {Role::kClient}});
+  ASSERT_TRUE(created.ok()) << created.status();
+  EXPECT_TRUE(absl::StartsWith(created->token, absl::StrCat("fus_", created->row.id, "_")));
+  EXPECT_EQ(created->token.size(), 4 + 10 + 1 + 52u);
+  for (int round = 0; round < 2; ++round) {
+    const auto principal = book->Identify("Bearer " + created->token);
+    ASSERT_TRUE(principal.ok()) << principal.status();
+    EXPECT_EQ(principal->name, absl::StrCat("token ", created->row.id, " ('ci')"));
+    EXPECT_EQ(principal->roles, RoleSet({Role::kClient}));
+    EXPECT_EQ(principal->token_id, created->row.id);
+    book = Open();
+  }
+  for (const char* header : {"", "bearer x", "Basic x", "Bearer", "Bearer "}) {
+    EXPECT_EQ(book->Identify(header).status().code(), absl::StatusCode::kUnauthenticated) << header;
+  }
+  EXPECT_FALSE(book->Identify(created->token).ok()) << "without the word Bearer";
+  EXPECT_FALSE(book->Identify(absl::StrCat("Bearer ", created->token, " ")).ok());
+}
+
+TEST_F(TokensTest, EachWrongCharacterIsRefusedWithTheSameWords) {
+  auto book = Open();
+  const auto created = book->Create({"ci", {Role::kClient}});
+  const std::string unknown = absl::StrCat("fus_", std::string(10, '0'), "_", std::string(52, '0'));
+  const std::string words(book->Check(unknown).status().message());
+  for (size_t i = 0; i < created->token.size(); ++i) {
+    std::string wrong = created->token;
+    wrong[i] = wrong[i] == 'x' ? 'y' : 'x';
+    Refused(*book, wrong, "does not know this token");
+    EXPECT_EQ(book->Check(wrong).status().message(), words) << "an id that exists is not told from one that does not";
+    Refused(*book, created->token.substr(0, i), "does not know");
+  }
+  Refused(*book, created->token + "0", "does not know");
+  Refused(*book, created->row.hash, "does not know");
+  Refused(*book, std::string(1 << 16, 'f'), "does not know");
+  Refused(*book, std::string("fus_\0\0", 6), "does not know");
+}
+
+TEST_F(TokensTest, TheStoreHoldsNoToken) {
+  auto book = Open();
+  std::set<std::string> secrets;
+  for (int i = 0; i < 20; ++i) secrets.insert(book->Create({absl::StrCat("n", i), {Role::kAdmin}})->token.substr(15));
+  EXPECT_EQ(secrets.size(), 20u);
+  std::string files;
+  for (const char* suffix : {"", "-wal"}) {
+    std::ifstream file(absl::StrCat(state_.folder(), "/fusion.db", suffix));
+    std::stringstream bytes;
+    bytes << file.rdbuf();
+    files += bytes.str();
+  }
+  EXPECT_THAT(files, HasSubstr("n19")) << "this test looks into the wrong files";
+  for (const std::string& secret : secrets) EXPECT_THAT(files, Not(HasSubstr(secret)));
+}
+
+TEST_F(TokensTest, TokensExpireAndAreRevoked) {
+  auto book = Open();
+  const auto created = book->Create({"brief", {Role::kClient}, false, absl::Hours(1)});
+  EXPECT_EQ(created->row.expires_ms, absl::ToUnixMillis(now_ + absl::Hours(1)));
+  now_ += absl::Hours(1) - absl::Milliseconds(1);
+  EXPECT_TRUE(book->Check(created->token).ok());
+  now_ += absl::Milliseconds(1);
+  Refused(*book, created->token, "expired on 2027-01-15 09:00 UTC");
+
+  const auto other = book->Create({"stolen", {Role::kClient, Role::kAdmin}});
+  EXPECT_TRUE(book->Check(other->token).ok());
+  const auto revoked = book->Revoke(other->row.id);
+  ASSERT_TRUE(revoked.ok());
+  EXPECT_EQ(revoked->revoked_ms, absl::ToUnixMillis(now_));
+  Refused(*book, other->token, "('stolen') was revoked on");
+  now_ += absl::Hours(1);
+  EXPECT_EQ(book->Revoke(other->row.id)->revoked_ms, revoked->revoked_ms);
+  Refused(*Open(), other->token, "was revoked");
+  EXPECT_EQ(book->Revoke("nobody").status().code(), absl::StatusCode::kNotFound);
+  EXPECT_EQ(book->List().size(), 2u);
+}
+
+TEST_F(TokensTest, WhatMakesNoSenseIsRefused) {
+  auto book = Open();
+  const RoleSet client = {Role::kClient};
+  EXPECT_EQ(book->Create({"", client}).status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(book->Create({std::string(129, 'n'), client}).status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(book->Create({"n", {}}).status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(book->Create({"n", client, true}).status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(book->Create({"n", {Role::kBuild, Role::kAdmin}, true}).status().code(),
+            absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(book->Create({"n", client, false, absl::ZeroDuration()}).status().code(),
+            absl::StatusCode::kInvalidArgument);
+  EXPECT_TRUE(book->List().empty());
+}
+
+TEST_F(TokensTest, AJoinTokenJoinsAndDoesNothingElse) {
+  auto book = Open();
+  const auto join = book->Create({"rack 7", {Role::kBuild, Role::kMeasure}, true});
+  ASSERT_TRUE(join.ok()) << join.status();
+  EXPECT_EQ(book->Identify("Bearer " + join->token)->roles, RoleSet({Role::kJoin}));
+}
+
+}  // namespace
+}  // namespace fusion

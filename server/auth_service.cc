@@ -1,0 +1,109 @@
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "proto/auth.grpc.pb.h"
+#include "runtime/base/status_macros.h"
+#include "server/auth/guard.h"
+#include "server/auth/tokens.h"
+#include "server/grpc_status.h"
+#include "server/services.h"
+
+namespace fusion {
+namespace {
+
+v1::TokenInfo ToProto(const TokenRow& row) {
+  v1::TokenInfo info;
+  info.set_id(row.id);
+  info.set_name(row.name);
+  for (const absl::string_view role : absl::StrSplit(row.roles, ',')) info.add_roles(std::string(role));
+  info.set_join(row.joins);
+  info.set_created_ms(row.created_ms);
+  info.set_expires_ms(row.expires_ms);
+  info.set_revoked_ms(row.revoked_ms);
+  info.set_created_by(row.created_by);
+  return info;
+}
+
+class AuthService : public v1::Auth::Service {
+ public:
+  AuthService(Guard* guard, TokenBook* tokens, Log log) : guard_(guard), tokens_(tokens), log_(std::move(log)) {}
+
+  grpc::Status CreateToken(grpc::ServerContext* context, const v1::CreateTokenRequest* request,
+                           v1::CreateTokenResponse* response) override {
+    const absl::StatusOr<Permit> permit = guard_->Authorize(context, "/fusion.v1.Auth/CreateToken");
+    if (!permit.ok()) return ToGrpc(permit.status());
+    const absl::StatusOr<RoleSet> roles = ParseRoles({request->roles().begin(), request->roles().end()});
+    if (!roles.ok()) return ToGrpc(roles.status());
+    if (request->lifetime_ms() < 0)
+      return ToGrpc(absl::InvalidArgumentError("a token must not expire before it is made"));
+    TokenBook::Wanted wanted{request->name(), *roles, request->join()};
+    if (request->lifetime_ms() > 0) wanted.lifetime = absl::Milliseconds(request->lifetime_ms());
+    return Make(std::move(wanted), permit->principal(), response);
+  }
+
+  grpc::Status RevokeToken(grpc::ServerContext* context, const v1::RevokeTokenRequest* request,
+                           v1::TokenInfo* response) override {
+    const absl::StatusOr<Permit> permit = guard_->Authorize(context, "/fusion.v1.Auth/RevokeToken");
+    if (!permit.ok()) return ToGrpc(permit.status());
+    const absl::StatusOr<TokenRow> row = tokens_->Revoke(request->id());
+    if (!row.ok()) return ToGrpc(row.status());
+    log_({LogLevel::kInfo,
+          "token revoked",
+          {{"token", row->id}, {"name", row->name}, {"by", permit->principal().name}}});
+    // An administrator who revokes the token of this very call is answered all the same.
+    if (row->id != permit->principal().token_id) guard_->EndCalls(row->id);
+    *response = ToProto(*row);
+    return grpc::Status::OK;
+  }
+
+  grpc::Status ListTokens(grpc::ServerContext* context, const v1::ListTokensRequest*,
+                          v1::ListTokensResponse* response) override {
+    const absl::StatusOr<Permit> permit = guard_->Authorize(context, "/fusion.v1.Auth/ListTokens");
+    if (!permit.ok()) return ToGrpc(permit.status());
+    for (const TokenRow& row : tokens_->List()) *response->add_tokens() = ToProto(row);
+    return grpc::Status::OK;
+  }
+
+  grpc::Status Join(grpc::ServerContext* context, const v1::JoinRequest* request,
+                    v1::CreateTokenResponse* response) override {
+    const absl::StatusOr<Permit> permit = guard_->Authorize(context, "/fusion.v1.Auth/Join");
+    if (!permit.ok()) return ToGrpc(permit.status());
+    for (const TokenRow& row : tokens_->List()) {
+      if (row.id != permit->principal().token_id) continue;
+      return Make({absl::StrCat("worker ", request->name()), RolesOf(row.roles)}, permit->principal(), response);
+    }
+    return ToGrpc(absl::InternalError("the join token is gone"));
+  }
+
+ private:
+  grpc::Status Make(TokenBook::Wanted wanted, const Principal& by, v1::CreateTokenResponse* response) {
+    wanted.created_by = by.name;
+    const absl::StatusOr<TokenBook::Created> created = tokens_->Create(wanted);
+    if (!created.ok()) return ToGrpc(created.status());
+    const TokenRow& row = created->row;
+    log_({LogLevel::kInfo,
+          "token made",
+          {{"token", row.id},
+           {"name", row.name},
+           {"roles", row.roles},
+           {"join", row.joins ? "yes" : "no"},
+           {"by", by.name}}});
+    response->set_token(created->token);
+    *response->mutable_info() = ToProto(row);
+    return grpc::Status::OK;
+  }
+
+  Guard* const guard_;
+  TokenBook* const tokens_;
+  const Log log_;
+};
+
+}  // namespace
+
+std::unique_ptr<grpc::Service> MakeAuthService(Guard* guard, TokenBook* tokens, Log log) {
+  return std::make_unique<AuthService>(guard, tokens, std::move(log));
+}
+
+}  // namespace fusion

@@ -1,0 +1,188 @@
+"""Tokens: who may call over the network, what they may do, and what happens when one is lost or taken back."""
+import json
+import os
+import pathlib
+import re
+import stat
+import subprocess
+import unittest
+
+import certificates
+import harness
+import onnx_model
+
+
+class Tokens(harness.ServerTest):
+    """A server with TLS on a port. Its owner comes by the socket."""
+    # No worker: a submitted job waits, so that its watch stays open.
+    server_args = ("--no-local-worker",)
+
+    @classmethod
+    def setUpClass(cls):
+        cls.folder = pathlib.Path(harness.tempfile.mkdtemp(prefix="fusion-e2e-"))
+        cls.addClassCleanup(harness.shutil.rmtree, cls.folder, ignore_errors=True)
+        cls.authority = certificates.Authority(cls.folder / "ca", "ca")
+        certificate, key = cls.authority.issue(cls.folder / "tls", "server", "DNS:localhost")
+        cls.server = harness.Server(cls.folder, *cls.server_args, "--listen", "localhost:0", "--tls-cert", certificate,
+                                    "--tls-key", key)
+        cls.addClassCleanup(cls.server.stop)
+        cls.server.start()
+        cls.address = re.search(r"addresses=\S*?(localhost:\d+)", cls.server.log_text()).group(1)
+
+    def token(self, name, *roles, extra=()):
+        """Made on the socket; the file that holds it, and its id."""
+        path = self.folder / (name + ".token")
+        path.unlink(missing_ok=True)
+        made = self.ctl("auth", "token", "create", name, *(x for role in roles for x in ("--role", role)), "--to", path,
+                        "-o", "json", *extra).json()
+        self.assertEqual(stat.S_IMODE(path.stat().st_mode), 0o600)
+        self.assertEqual(made["token"], "")
+        return path, made["info"]["id"]
+
+    def remote(self, *args, token=None, code=0, variables=None, ca=True):
+        command = [harness.BIN / "fusionctl", "--server", self.address, *(("--tls-ca", self.authority.file) if ca else ()),
+                   *(("--token-file", token) if token else ()), *args]
+        environment = dict(self.server.environment(), XDG_CONFIG_HOME=str(self.folder / "nobody"), **(variables or {}))
+        result = harness.Result(subprocess.run([*map(str, command)], capture_output=True, text=True,
+                                               timeout=harness.HANG, env=environment, cwd=self.folder))
+        self.assertEqual(result.code, code, result)
+        return result
+
+    def test_a_caller_needs_a_token_and_its_role(self):
+        refused = self.remote("job", "list", code=4)
+        self.assertIn("wants a token", refused.err)
+        self.assertIn("--token-file", refused.err)
+        client, _ = self.token("ada", "client")
+        self.remote("job", "list", token=client)
+        for verb in (("auth", "token", "list"), ("auth", "token", "create", "x", "--role", "admin"),
+                     ("profile", "import", "/dev/null")):
+            denied = self.remote(*verb, token=client, code=4)
+            self.assertIn("needs admin", denied.err)
+            self.assertIn("has the roles client", denied.err)
+        admin, _ = self.token("boss", "admin")
+        self.assertIn("ada", self.remote("auth", "token", "list", token=admin).out)
+        model = self.write("denied.onnx", onnx_model.elementwise_and_softmax(seed=51))
+        self.assertIn("needs client", self.remote("submit", model, "--detach", token=admin, code=4).err)
+        self.remote("auth", "token", "revoke", "nobody", token=admin, code=2)
+        self.ctl("auth", "token", "create", "x", "--role", "admin", "--expires", "soon", code=2)
+        self.ctl("auth", "token", "create", "x", "--role", "client", "--join", code=3)
+
+    def test_health_is_all_that_strangers_see(self):
+        forged = self.write("forged.token", b"fus_0000000000_" + b"0" * 52)
+        forged.chmod(0o600)
+        self.assertIn("does not know this token", self.remote("job", "list", token=forged, code=4).err)
+        for verb in (("worker", "list"), ("profile", "stats"), ("job", "get", "j-1"), ("doctor",)):
+            self.remote(*verb, code=4)
+
+    def test_a_token_comes_from_a_file_the_environment_or_the_configuration(self):
+        path, _ = self.token("grace", "client")
+        secret = path.read_text().strip()
+        self.remote("job", "list", variables={"FUSION_TOKEN": secret})
+        self.remote("job", "list", variables={"FUSION_TOKEN_FILE": str(path)})
+        config = self.folder / "config/fusion/client.json"
+        config.parent.mkdir(parents=True)
+        config.write_text(json.dumps({"servers": {self.address: {"token": secret, "tls_ca": str(self.authority.file)}}}))
+        config.chmod(0o600)
+        environment = {"XDG_CONFIG_HOME": str(self.folder / "config")}
+        command = [harness.BIN / "fusionctl", "--server", self.address, "job", "list"]
+        everything = dict(self.server.environment(), **environment)
+        self.assertEqual(subprocess.run(command, env=everything, capture_output=True).returncode, 0)
+        config.chmod(0o644)
+        refused = subprocess.run(command, env=everything, capture_output=True, text=True)
+        self.assertEqual(refused.returncode, 4)
+        self.assertIn("chmod 600 %s" % config, refused.stderr)
+        path.chmod(0o640)
+        self.assertIn("chmod 600", self.remote("job", "list", token=path, code=4).err)
+
+    def test_a_lost_admin_token_is_replaced_on_the_socket(self):
+        lost, lost_id = self.token("lost", "admin")
+        self.ctl("auth", "token", "revoke", lost_id)
+        self.assertIn("was revoked", self.remote("auth", "token", "list", token=lost, code=4).err)
+        found, _ = self.token("found", "admin")
+        self.remote("auth", "token", "list", token=found)
+
+    def test_revoking_ends_open_streams(self):
+        path, token_id = self.token("leaver", "client")
+        other, _ = self.token("stayer", "client")
+        model = self.write("waits.onnx", onnx_model.elementwise_and_softmax(seed=52))
+        job = self.remote("submit", model, "--detach", token=path).out.split()[0]
+        watches = {}
+        for name, token in (("leaver", path), ("stayer", other)):
+            watches[name] = subprocess.Popen(
+                [harness.BIN / "fusionctl", "--server", self.address, "--tls-ca", self.authority.file, "--token-file", token,
+                 "--progress", "plain", "job", "watch", job], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                env=self.server.environment())
+            self.addCleanup(watches[name].wait)
+            self.addCleanup(watches[name].kill)
+            while "queued" not in watches[name].stderr.readline():
+                self.assertIsNone(watches[name].poll())
+        self.ctl("auth", "token", "revoke", token_id)
+        _, words = watches["leaver"].communicate(timeout=harness.HANG)
+        self.assertEqual(watches["leaver"].returncode, 4, words)
+        self.assertIn("was revoked", words)
+        self.assertIsNone(watches["stayer"].poll())
+        self.ctl("job", "cancel", job)
+        watches["stayer"].communicate(timeout=harness.HANG)
+        self.assertNotEqual(watches["stayer"].returncode, 4)
+
+    def test_a_worker_joins_and_can_be_sent_away(self):
+        join, join_id = self.token("rack", "build", "measure", extra=("--join", "--expires", "1h"))
+        self.remote("worker", "list", token=join, code=4)
+        state = self.folder / "worker"
+        flags = ("--name", "joined", "--kinds", "sim", "--tls-ca", self.authority.file, "--join-token-file", join)
+        worker = self.server.start_worker(*flags, address=self.address)
+        self.server.wait_until(self.server.workers, "the worker is attached")
+        kept = next(state.glob("token-*"))
+        self.assertEqual(stat.S_IMODE(kept.stat().st_mode), 0o600)
+        secret = kept.read_text()
+        self.assertNotEqual(secret, join.read_text().strip())
+        worker.terminate()
+        worker.wait()
+
+        # The join token is needed once.
+        self.ctl("auth", "token", "revoke", join_id)
+        worker = self.server.start_worker(*flags, address=self.address, variables={"FUSION_TOKEN": "fus_of_another"})
+        self.addCleanup(worker.wait)
+        self.addCleanup(worker.kill)
+        self.server.wait_until(self.server.workers, "the worker is attached again")
+        self.assertNotIn(b"fus_of_another", pathlib.Path("/proc/%d/environ" % worker.pid).read_bytes())
+        own = next(t for t in self.ctl("auth", "token", "list", "-o", "json").json()["tokens"]
+                   if t["name"] == "worker joined")
+        self.assertEqual(own["roles"], ["build", "measure"])
+        self.ctl("auth", "token", "revoke", own["id"])
+        self.server.wait_until(lambda: "refuses this worker" in self.server.log_text(), "the worker is sent away")
+        self.server.wait_until(lambda: not self.server.workers(), "the worker counts as lost")
+
+        # Without a role for it a worker offers nothing.
+        builder, _ = self.token("builder", "build")
+        measuring = self.server.start_worker("--name", "greedy", "--kinds", "sim", "--tls-ca", self.authority.file,
+                                             "--token-file", builder, address=self.address)
+        self.addCleanup(measuring.wait)
+        self.addCleanup(measuring.kill)
+        self.server.wait_until(lambda: "offers to measure" in self.server.log_text(), "it is refused")
+
+    def test_the_log_says_who_did_what_and_no_secret(self):
+        client, client_id = self.token("quiet", "client")
+        admin, admin_id = self.token("loud", "admin")
+        self.remote("auth", "token", "revoke", client_id, token=admin)
+        self.remote("profile", "import", "/dev/null", token=admin)
+        log = (self.folder / "fusiond.log").read_text()
+        self.assertRegex(log, r"audit call=Auth/CreateToken by=local peer=unix:")
+        self.assertRegex(log, r"token made token=%s name=quiet roles=client join=no by=local" % client_id)
+        self.assertRegex(log, r"audit call=Auth/RevokeToken by=\"token %s \('loud'\)\" peer=ipv[46]:" % admin_id)
+        self.assertRegex(log, r"token revoked token=%s name=quiet by=\"token %s" % (client_id, admin_id))
+        self.assertRegex(log, r"audit call=Profile/Import by=\"token %s" % admin_id)
+        everything = [log]
+        for process in pathlib.Path("/proc").glob("[0-9]*/cmdline"):
+            try:
+                everything.append(process.read_text(errors="replace"))
+            except OSError:
+                pass  # it has ended
+        for path in self.folder.glob("*.token"):
+            secret = path.read_text().strip().rpartition("_")[2]
+            if secret != "0" * 52:
+                self.assertFalse(any(secret in text for text in everything), path)
+
+
+if __name__ == "__main__":
+    unittest.main()
