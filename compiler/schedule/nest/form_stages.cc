@@ -328,7 +328,7 @@ absl::StatusOr<te::Program> FormStages(te::Program program, const std::set<te::T
     if (!te.routine) continue;
     if (program.tes.size() == 1) return program;
     return absl::FailedPreconditionError(absl::StrCat(
-        "routine ", te.routine->name, " is a routine: it is a kernel of its own and nothing fuses with it"));
+        te.routine->name, " is a routine, which is a kernel of its own: leave its node alone in its fusion block"));
   }
   FoldScalarConstants(&program);
   te::RemoveDead(&program);
