@@ -32,7 +32,7 @@ struct RewriteAccount {
 // One of several plans of a program, of which the fastest is in the bundle (compiler/pipeline/plan_candidates.h).
 struct PlanAlternative {
   std::string specialisation;  // empty where there is one program
-  std::string plan;            // "offline", "by estimates", "by measurements": plan_candidates.h
+  std::string plan;            // "offline", "by estimates", "by measurements": plan_candidates.h; of `auto` a planner
   int64_t kernels = 0;
   double estimate_ns = 0;  // as in CompileAccount
   // The median is of warm runs of the whole program; 0: not measured. The ratio is to the first plan, with which it ran
@@ -40,6 +40,7 @@ struct PlanAlternative {
   double median_ns = 0, ratio = 0, ratio_low = 0, ratio_high = 0;
   int64_t rounds = 0;
   bool chosen = false;
+  std::string reason;  // of `auto`, for people: why the plan was chosen, how it was made, or why there is none
 };
 
 // Everything the user is told about a compilation. `plan_json` becomes the bundle's plan.json.
@@ -61,8 +62,8 @@ struct CompileAccount {
   double sharing_ns = 0;
   double flops = 0;
   double estimate_ns = 0;  // of one run among many, by the cost model; of several programs the first's
-  int64_t trials = 0;  // part of `questions`: schedules that tuning tried
-  int64_t tuned = 0;   // launches whose schedule tuning found
+  int64_t trials = 0;      // part of `questions`: schedules that tuning tried
+  int64_t tuned = 0;       // launches whose schedule tuning found
   std::vector<StageSeconds> stages;
   std::vector<StageSeconds> passes;                    // the seconds of each pass, which are part of its stage's
   std::string exact_only;                              // see SpecialisationAccount

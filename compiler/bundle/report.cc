@@ -91,8 +91,8 @@ std::string WeightsInWords(const WeightsAccount& weights) {
 std::string PackingsInWords(const CompileAccount& account) {
   std::vector<std::string> words;
   if (account.sharing_ns > 0) {
-    words.push_back(absl::StrFormat("kernels that pack constants alike take an estimated %.1f µs more",
-                                    account.sharing_ns / 1000));
+    words.push_back(
+        absl::StrFormat("kernels that pack constants alike take an estimated %.1f µs more", account.sharing_ns / 1000));
   }
   if (account.packed_apart > 0) {
     words.push_back(absl::StrCat(account.packed_apart, account.packed_apart == 1 ? " constant is" : " constants are",
@@ -177,8 +177,10 @@ std::string DecisionTable(const json& decisions) {
     const bool fused = found != decision.end() && *found == true;
     const bool by_latency = Text(decision, "basis") == "latency";
     absl::StrAppend(&html, "<tr><td class=\"d\"><span class=\"dot ",
-                    by_latency ? "latency" : fused ? "fused" : "apart", "\"></span>", fused ? "fused" : "apart",
-                    by_latency ? ", by latency" : ", by rule", "</td><td>",
+                    by_latency ? "latency"
+                    : fused    ? "fused"
+                               : "apart",
+                    "\"></span>", fused ? "fused" : "apart", by_latency ? ", by latency" : ", by rule", "</td><td>",
                     Text(decision, "producer"), "</td><td>", Text(decision, "consumer"), "</td><td>",
                     Text(decision, "reason"), "</td></tr>\n");
   }
@@ -190,7 +192,7 @@ std::string PlanTable(const CompileAccount& account) {
   if (account.alternatives.empty()) return "";
   std::string html =
       "<h2>Plans</h2>\n<table>\n<tr><th>plan</th><th class=\"n\">launches</th><th class=\"n\">estimated</th>"
-      "<th class=\"n\">measured as a whole</th><th class=\"n\">ratio, 95% confidence</th></tr>\n";
+      "<th class=\"n\">measured as a whole</th><th class=\"n\">ratio, 95% confidence</th><th></th></tr>\n";
   const auto ms = [](double ns) { return absl::StrFormat("%.3f ms", ns * 1e-6); };
   for (const PlanAlternative& one : account.alternatives) {
     if (one.specialisation != account.alternatives[0].specialisation) break;
@@ -199,10 +201,11 @@ std::string PlanTable(const CompileAccount& account) {
                     one.kernels, "</td><td class=\"n\">", ms(one.estimate_ns), "</td><td class=\"n\">",
                     measured ? ms(one.median_ns) : "no", "</td><td class=\"n\">",
                     measured ? absl::StrFormat("%.3f, %.3f–%.3f", one.ratio, one.ratio_low, one.ratio_high) : "",
-                    "</td></tr>\n");
+                    "</td><td>", HtmlEscape(one.reason), "</td></tr>\n");
   }
   html += "</table>\n";
-  if (!account.not_compared.empty()) absl::StrAppend(&html, "<p>Not measured: ", HtmlEscape(account.not_compared), "</p>\n");
+  if (!account.not_compared.empty())
+    absl::StrAppend(&html, "<p>Not measured: ", HtmlEscape(account.not_compared), "</p>\n");
   return html;
 }
 

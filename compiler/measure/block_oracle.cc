@@ -20,6 +20,15 @@ double GraphBlockOracle::EstimateNs(const ecg::Graph&, const std::vector<ecg::No
   return kernels_.EstimateNs({nodes});
 }
 
+absl::StatusOr<PlanEstimate> GraphBlockOracle::EstimatePlan(const ecg::Graph& graph,
+                                                            const std::vector<FusionBlock>& blocks) {
+  KernelSequence kernels;
+  for (const FusionBlock& block : blocks) {
+    ASSIGN_OR_RETURN(kernels.emplace_back(), Get(block));
+  }
+  return pricer_->Price(graph, kernels);
+}
+
 absl::StatusOr<BlockKernel> GraphBlockOracle::Kernel(const FusionBlock& block) {
   const KernelOr kernel = Get(block);
   if (!kernel.ok()) {
@@ -53,7 +62,7 @@ absl::StatusOr<std::vector<KernelQuestion>> GraphBlockOracle::Ways(const BlockCo
 }
 
 absl::StatusOr<BlockAnswers> GraphBlockOracle::Compare(const ecg::Graph&, const std::vector<BlockComparison>& questions,
-                                                      const std::vector<BlockComparison>& maybe) {
+                                                       const std::vector<BlockComparison>& maybe) {
   std::vector<KernelQuestion> all;
   std::set<std::string> measured;  // groups that have no answer yet
   for (const BlockComparison& question : questions) {

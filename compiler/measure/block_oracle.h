@@ -1,11 +1,13 @@
 // Answers the planners' questions about candidate fusion blocks: can this be one kernel, and how long does it take?
 // Kernels come from the kernel cache and latencies from LatencyAnswers, both of which remember, so a planner may repeat
-// a question freely. This unit knows only what a comparison means: sequences of kernels that are measured beside each other.
+// a question freely. This unit knows only what a comparison means: sequences of kernels that are measured beside each
+// other.
 #ifndef FUSION_COMPILER_MEASURE_BLOCK_ORACLE_H_
 #define FUSION_COMPILER_MEASURE_BLOCK_ORACLE_H_
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <set>
 #include <string>
 #include <utility>
@@ -17,6 +19,7 @@
 #include "compiler/api/model_files.h"
 #include "compiler/kernels/kernel_cache.h"
 #include "compiler/measure/latency_answers.h"
+#include "compiler/measure/plan_price.h"
 #include "compiler/plan/plan.h"
 #include "compiler/tune/budget.h"
 
@@ -40,12 +43,15 @@ class GraphBlockOracle : public BlockOracle {
   void Start(const ecg::Graph* graph, const ValueLayouts* layouts) {
     kernels_.Start(graph, layouts, context_.device);
     answers_.Start(&kernels_.typical());
+    pricer_.emplace(kernels_.typical(), kernels_.threads());
   }
 
   absl::StatusOr<BlockAccount> Fit(const ecg::Graph& graph, const FusionBlock& block) override;
   absl::StatusOr<BlockAnswers> Compare(const ecg::Graph& graph, const std::vector<BlockComparison>& questions,
-                                      const std::vector<BlockComparison>& maybe) override;
+                                       const std::vector<BlockComparison>& maybe) override;
   double EstimateNs(const ecg::Graph& graph, const std::vector<ecg::NodeId>& nodes) override;
+  // The kernels are those that Get returns, and rates are typical ones.
+  absl::StatusOr<PlanEstimate> EstimatePlan(const ecg::Graph& graph, const std::vector<FusionBlock>& blocks) override;
   absl::StatusOr<bool> Knows(const ecg::Graph& graph, const BlockComparison& question) override;
   int Devices() const override { return context_.oracle->Devices(); }
 
@@ -75,6 +81,7 @@ class GraphBlockOracle : public BlockOracle {
   const CompileContext& context_;
   KernelCache kernels_;
   LatencyAnswers answers_;
+  std::optional<PlanPricer> pricer_;
 };
 
 }  // namespace fusion

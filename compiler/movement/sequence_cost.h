@@ -9,9 +9,19 @@
 
 #include "absl/types/span.h"
 #include "compiler/cost/device_model.h"
+#include "compiler/movement/cost.h"
+#include "compiler/movement/in_place.h"
 #include "compiler/movement/kernel.h"
 
 namespace fusion::movement {
+
+// What a sequence asks of each kernel. It depends on the kernel, the device and the threads alone, so that whoever
+// estimates many sequences of the same kernels can keep it.
+struct SequenceKernel {
+  std::vector<PhaseCost> phases;
+  std::vector<InPlacePair> in_place;
+};
+SequenceKernel MakeSequenceKernel(const Kernel& kernel, const DeviceModel& device, int threads);
 
 struct SequenceLaunch {
   const Kernel* kernel = nullptr;
@@ -19,7 +29,8 @@ struct SequenceLaunch {
   std::vector<std::string> memory;
   // Further sets of arguments that run in the same launch (a batch).
   std::vector<std::vector<std::string>> others;
-  bool concurrent = false;  // with the launch in front of it: no barrier lies between them
+  bool concurrent = false;                // with the launch in front of it: no barrier lies between them
+  const SequenceKernel* known = nullptr;  // of `kernel`; null: EstimateSequence makes it
 };
 
 // Returns nanoseconds of one run. A phase takes the longer of its computation and its traffic, as in EstimateCost; but

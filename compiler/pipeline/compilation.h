@@ -57,6 +57,7 @@ struct Compilation {
   Planned* planned = nullptr;
   ConstantPool* constants = nullptr;               // shared by the programs of a bundle; null if there is one program
   std::vector<PlannedLaunch>* launches = nullptr;  // null if kernels are not asked for
+  const FusionPlan* given = nullptr;               // the plan to make; null: the options' planner makes one
 
   int Units() const;  // the tasks that run at the same time
 };

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "compiler/ops/registry/op_def.h"
 #include "compiler/pipeline/realised_plan.h"
 #include "runtime/base/status_macros.h"
@@ -113,7 +114,7 @@ std::string PlanJson(const ecg::Graph& graph, const Planned& planned, const std:
 void AccountForDecisions(const GraphBlockOracle& oracle, const FusionPlan& plan, CompileAccount* account) {
   for (const Decision& d : plan.decisions) {
     const bool by_rule = d.basis == Basis::kRule;
-    ++(d.fused ? by_rule ? account->fused_by_rule : account->fused_by_latency
+    ++(d.fused   ? by_rule ? account->fused_by_rule : account->fused_by_latency
        : by_rule ? account->kept_by_rule
                  : account->kept_by_latency);
   }
@@ -144,25 +145,38 @@ void AccountForPlan(Compilation* compilation) {
   account->nodes_rewritten = static_cast<int64_t>(planned.graph.nodes().size());
   AccountForDecisions(*compilation->oracle, planned.plan, account);
   AccountForLaunches(planned, account);
+  for (const OfferedPlan& offer : planned.plan.offers) {
+    PlanAlternative& one = account->alternatives.emplace_back();
+    one.plan = NameOf(offer);
+    one.kernels = offer.estimate.launches;
+    one.estimate_ns = offer.estimate.ns;
+    one.chosen = account->alternatives.size() == 1;
+    one.reason = offer.reason;
+  }
+}
+
+std::string NameOf(const OfferedPlan& offer) {
+  return absl::StrCat(offer.name, offer.measured ? " by measurements" : "");
 }
 
 absl::Status AccountForKernels(Compilation* compilation) {
   Planned& planned = *compilation->planned;
   ASSIGN_OR_RETURN(planned.realised, RealisePlan(planned.graph, planned.plan, compilation->oracle));
   compilation->account->plan_json = PlanJson(planned.graph, planned, compilation->account->rewrites);
+  AccountForAlternatives(compilation->account);
   return absl::OkStatus();
 }
 
 void AccountForAlternatives(CompileAccount* account) {
+  if (account->alternatives.empty() && account->not_compared.empty()) return;
   using nlohmann::json;
   json plan = json::parse(account->plan_json, nullptr, /*allow_exceptions=*/false);
   if (!plan.is_object()) return;
   json alternatives = json::array();
   for (const PlanAlternative& one : account->alternatives) {
-    alternatives.push_back({{"plan", one.plan},
-                            {"kernels", one.kernels},
-                            {"estimate_ns", one.estimate_ns},
-                            {"chosen", one.chosen}});
+    alternatives.push_back(
+        {{"plan", one.plan}, {"kernels", one.kernels}, {"estimate_ns", one.estimate_ns}, {"chosen", one.chosen}});
+    if (!one.reason.empty()) alternatives.back()["reason"] = one.reason;
     if (one.rounds == 0) continue;
     alternatives.back()["median_ns"] = one.median_ns;
     alternatives.back()["ratio"] = one.ratio;

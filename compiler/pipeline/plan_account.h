@@ -2,6 +2,8 @@
 #ifndef FUSION_COMPILER_PIPELINE_PLAN_ACCOUNT_H_
 #define FUSION_COMPILER_PIPELINE_PLAN_ACCOUNT_H_
 
+#include <string>
+
 #include "absl/status/status.h"
 #include "compiler/pipeline/compilation.h"
 
@@ -14,7 +16,10 @@ void AccountForPlan(Compilation* compilation);
 // or after planning where no kernels are asked for.
 absl::Status AccountForKernels(Compilation* compilation);
 
-// Adds the alternatives to plan.json.
+// The name of an alternative: "dnnfusion", "dnnfusion by measurements".
+std::string NameOf(const OfferedPlan& offer);
+
+// Writes the alternatives, if there are any, to plan.json.
 void AccountForAlternatives(CompileAccount* account);
 
 }  // namespace fusion

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <memory>
 #include <optional>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -29,9 +30,13 @@ struct Candidate {
   KernelTexts texts = {};
 };
 
-// Plans the graph of `made` again with estimates for this device.
+// The most plans of a planner that chooses among plans (`auto`) that are measured beside the one that was made.
+constexpr size_t kMostOffers = 3;
+
+// Plans the graph of `made` again with estimates for this device. `given`: the plan, of which only the kernels are to
+// be made; null: the options' planner makes it.
 absl::StatusOr<std::unique_ptr<Prepared>> PlanByEstimates(const Compilation& made, const DeviceModel& device,
-                                                          int threads) {
+                                                          int threads, const FusionPlan* given) {
   auto plan = std::make_unique<Prepared>();
   plan->planned.graph = made.planned->graph;
   plan->planned.input_symbols = made.planned->input_symbols;
@@ -47,8 +52,8 @@ absl::StatusOr<std::unique_ptr<Prepared>> PlanByEstimates(const Compilation& mad
   context.plans = nullptr;
   StageClock clock(context, &plan->account);
   GraphBlockOracle oracle(context, Units(options, context), DisabledBlockPasses(options));
-  Compilation compilation{made.files,     options,        context, &oracle,        &clock,
-                          &plan->account, &plan->planned, nullptr, &plan->launches};
+  Compilation compilation{made.files,     options,        context, &oracle,         &clock,
+                          &plan->account, &plan->planned, nullptr, &plan->launches, given};
   RETURN_IF_ERROR(RunPasses(Passes(), PassPart::kPlan, &compilation));
   AccountForPlan(&compilation);
   RETURN_IF_ERROR(RunPasses(Passes(), PassPart::kKernels, &compilation));
@@ -69,13 +74,12 @@ bool SameArguments(const BlockKernel& a, const BlockKernel& b) {
 // Are the two plans of one graph the same launches of the same kernels?
 bool SameLaunches(const Prepared& a, const Prepared& b) {
   return a.planned.elided.values.size() == b.planned.elided.values.size() &&
-         std::equal(a.launches.begin(), a.launches.end(), b.launches.begin(), b.launches.end(),
-                    [](const PlannedLaunch& x, const PlannedLaunch& y) {
-                      return x.block.key == y.block.key && x.concurrent == y.concurrent &&
-                             SameArguments(x.block, y.block) &&
-                             std::equal(x.others.begin(), x.others.end(), y.others.begin(), y.others.end(),
-                                        SameArguments);
-                    });
+         std::equal(
+             a.launches.begin(), a.launches.end(), b.launches.begin(), b.launches.end(),
+             [](const PlannedLaunch& x, const PlannedLaunch& y) {
+               return x.block.key == y.block.key && x.concurrent == y.concurrent && SameArguments(x.block, y.block) &&
+                      std::equal(x.others.begin(), x.others.end(), y.others.begin(), y.others.end(), SameArguments);
+             });
 }
 
 // Each candidate is printed alone, so that its files are those of its own bundle: the winner's are then built already.
@@ -162,26 +166,36 @@ void TakePlan(const CompileAccount& other, CompileAccount* account) {
   account->plan_json = other.plan_json;
 }
 
-// Makes the plans by estimates whose kernels differ from those of `made` and from each other's. A plan that cannot be
-// made is left out.
+// Makes the plans by estimates whose kernels differ from those of `made` and from each other's: the offline plan, and
+// that for this device, or the best plans that its planner was offered. A plan that cannot be made is left out.
 absl::StatusOr<std::vector<Candidate>> CandidatesBeside(const Compilation& compilation, const Prepared& made) {
   const DeviceModel& device = *compilation.context.device;
   struct Way {
-    const char* name;
+    std::string name;
     DeviceModel device;
     int threads;
+    const FusionPlan* given = nullptr;
   };
   std::vector<Way> ways;
   if (device.kind == "cpu") ways.push_back({"offline", TypicalCoreLike(device), 1});
-  ways.push_back({"by estimates", device.WithTypicalRates(), compilation.options.threads});
+  const DeviceModel typical = device.WithTypicalRates();
+  const std::vector<OfferedPlan>& offers = made.planned.plan.offers;
+  if (offers.empty()) ways.push_back({"by estimates", typical, compilation.options.threads});
+  for (size_t o = 1; o < offers.size(); ++o) {
+    if (offers[o].plan.blocks.empty()) continue;
+    ways.push_back({NameOf(offers[o]), typical, compilation.options.threads, &offers[o].plan});
+  }
   std::vector<Candidate> candidates;
+  size_t offered = 0;
   for (const Way& way : ways) {
-    absl::StatusOr<std::unique_ptr<Prepared>> plan = PlanByEstimates(compilation, way.device, way.threads);
+    if (way.given != nullptr && offered == kMostOffers) break;
+    absl::StatusOr<std::unique_ptr<Prepared>> plan = PlanByEstimates(compilation, way.device, way.threads, way.given);
     if (absl::IsCancelled(plan.status())) return plan.status();
     if (!plan.ok() || SameLaunches(made, **plan)) continue;
     const bool known = std::any_of(candidates.begin(), candidates.end(),
                                    [&](const Candidate& one) { return SameLaunches(*one.own, **plan); });
     if (known) continue;
+    offered += way.given != nullptr ? 1 : 0;
     Candidate& candidate = candidates.emplace_back();
     candidate.name = way.name;
     candidate.own = *std::move(plan);
@@ -208,11 +222,14 @@ absl::Status KeepFastestPlan(const Compilation& compilation, const std::map<std:
                              Prepared* made) {
   const CompileContext& context = compilation.context;
   CompileAccount& account = made->account;
-  if (context.plans == nullptr || account.measured + account.from_database == 0) return absl::OkStatus();
+  const std::vector<OfferedPlan>& offers = made->planned.plan.offers;
+  if (context.plans == nullptr || (account.measured + account.from_database == 0 && offers.empty())) {
+    return absl::OkStatus();
+  }
   RETURN_IF_ERROR(compilation.clock->Begin("compare", "planning by estimates"));
   ASSIGN_OR_RETURN(std::vector<Candidate> candidates, CandidatesBeside(compilation, *made));
   if (candidates.empty()) return absl::OkStatus();
-  candidates.push_back({"by measurements", nullptr, made});
+  candidates.push_back({offers.empty() ? "by measurements" : NameOf(offers[0]), nullptr, made});
   std::vector<PlanQuestion> questions;
   for (Candidate& candidate : candidates) {
     RETURN_IF_ERROR(MakeKernels(compilation, &candidate));
@@ -227,7 +244,15 @@ absl::Status KeepFastestPlan(const Compilation& compilation, const std::map<std:
     candidates.erase(candidates.begin() + static_cast<std::ptrdiff_t>(c));
   }
   if (candidates.size() == 1) return absl::OkStatus();
-  for (const Candidate& candidate : candidates) account.alternatives.push_back(AlternativeOf(candidate));
+  std::vector<PlanAlternative> estimated = std::exchange(account.alternatives, {});  // of offers
+  for (const Candidate& candidate : candidates) {
+    account.alternatives.push_back(AlternativeOf(candidate));
+    const auto offer = std::find_if(estimated.begin(), estimated.end(),
+                                    [&](const PlanAlternative& one) { return one.plan == candidate.name; });
+    if (offer == estimated.end()) continue;
+    account.alternatives.back().reason = std::move(offer->reason);
+    estimated.erase(offer);
+  }
   CandidateBundler bundler(compilation, dims, candidates);
   ASSIGN_OR_RETURN(const PlanAnswers answers,
                    context.plans->Compare(questions[0], absl::MakeConstSpan(questions).subspan(1), bundler));
@@ -245,8 +270,13 @@ absl::Status KeepFastestPlan(const Compilation& compilation, const std::map<std:
     reference.rounds = comparison->rounds;
   }
   // Where the plan that was made has no answer, nothing speaks against it.
-  const size_t chosen = account.alternatives.back().rounds > 0 ? FastestOf(account.alternatives) : candidates.size() - 1;
+  const size_t chosen =
+      account.alternatives.back().rounds > 0 ? FastestOf(account.alternatives) : candidates.size() - 1;
   account.alternatives[chosen].chosen = true;
+  for (PlanAlternative& one : estimated) {
+    one.chosen = false;
+    account.alternatives.push_back(std::move(one));
+  }
   if (Prepared* own = candidates[chosen].own.get(); own != nullptr) {
     TakePlan(own->account, &account);
     made->planned = std::move(own->planned);

@@ -4,6 +4,8 @@
 // - "offline", for a CPU: by estimates for one thread of a typical core, as fusion-compile plans without a device
 // - "by estimates", for this device at typical rates
 // - "by measurements", the plan that was made
+// A planner that chooses among plans (`auto`) leaves them with its own; instead of the second, the best few of them are
+// measured beside the one that it chose, each under its planner's name (docs/decisions/0043-auto.md).
 #ifndef FUSION_COMPILER_PIPELINE_PLAN_CANDIDATES_H_
 #define FUSION_COMPILER_PIPELINE_PLAN_CANDIDATES_H_
 
@@ -21,9 +23,9 @@ namespace fusion {
 inline constexpr double kEqualPlans = 0.005;
 
 // `made` is a program after its kernels were made, `compilation` what it was made with, and `dims` those of the
-// specialisation. Leaves the fastest plan in `made`, whose account tells of all that have different kernels. Does nothing
-// if `context.plans` is null, if nothing that the plan rests on was measured, or if all plans have the same kernels. If
-// plans cannot be compared, `made` stays.
+// specialisation. Leaves the fastest plan in `made`, whose account tells of all that have different kernels. Does
+// nothing if `context.plans` is null, if nothing that the plan rests on was measured and the planner was offered no
+// other plans, or if all plans have the same kernels. If plans cannot be compared, `made` stays.
 absl::Status KeepFastestPlan(const Compilation& compilation, const std::map<std::string, int64_t>& dims,
                              Prepared* made);
 

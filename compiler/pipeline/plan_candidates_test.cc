@@ -64,6 +64,24 @@ class GivenPlans : public PlanOracle {
   std::vector<size_t> launches;  // of each program
 };
 
+// Answers with a ratio for each plan by what its description contains, 1 where nothing is said.
+class RatioOf : public PlanOracle {
+ public:
+  absl::StatusOr<PlanAnswers> Compare(const PlanQuestion& reference, absl::Span<const PlanQuestion> plans,
+                                      PlanBundler&) override {
+    descriptions = {reference.description};
+    PlanAnswers answers;
+    for (const PlanQuestion& plan : plans) {
+      descriptions.push_back(plan.description);
+      const double ratio = !fastest.empty() && absl::StrContains(plan.description, fastest) ? 0.5 : 1;
+      answers.comparisons.push_back(PlanComparison{ratio, ratio - 0.001, ratio + 0.001, 1000 * ratio, 1000, 20});
+    }
+    return answers;
+  }
+  std::string fastest;
+  std::vector<std::string> descriptions;
+};
+
 class TextToolchain : public Toolchain {
  public:
   absl::StatusOr<std::vector<std::string>> Build(absl::Span<const BuildUnit> units) override {
@@ -196,6 +214,62 @@ TEST_F(PlanCandidates, TheKeysAreThoseOfThePlanAndTheNumberOfThreads) {
   options_.threads = 2;
   CompileIt();
   EXPECT_NE(plans_.keys[0], first[0]);
+}
+
+// `auto` was offered several plans: the fastest measured one ships, whatever was estimated.
+TEST_F(PlanCandidates, OfSeveralPlannersPlansTheFastestMeasuredOneShips) {
+  RatioOf ratios;
+  context_.plans = &ratios;
+  options_.planner = "auto";
+  ratios.fastest = "plan none";
+  const CompileAccount account = CompileIt();
+  EXPECT_EQ(shipped_, 3u) << "each operator is a kernel";
+  EXPECT_EQ(account.kernels, 3);
+  EXPECT_THAT(ratios.descriptions, ::testing::Contains(HasSubstr("plan none, 3 kernels")));
+  EXPECT_THAT(ratios.descriptions, ::testing::Contains(HasSubstr("plan dnnfusion by measurements, 2 kernels")));
+  EXPECT_LE(ratios.descriptions.size(), 5u) << "the offline plan, three offers and the one that was made";
+  const auto plan = nlohmann::json::parse(account.plan_json);
+  int chosen = 0;
+  for (const auto& one : plan["alternatives"]) {
+    chosen += one["chosen"] == true ? 1 : 0;
+    EXPECT_EQ(one["chosen"] == true, one["plan"] == "none") << one.dump();
+  }
+  EXPECT_EQ(chosen, 1);
+}
+
+// Whole plans are compared although no planner measured a kernel.
+TEST_F(PlanCandidates, PlansByEstimatesOfSeveralPlannersAreMeasuredToo) {
+  RatioOf ratios;
+  kernels_.source = LatencySource::kModel;
+  context_.plans = &ratios;
+  options_.planner = "auto";
+  CompileIt();
+  EXPECT_GE(ratios.descriptions.size(), 2u);
+}
+
+TEST_F(PlanCandidates, WithoutAComparisonThePlansSayWhatWasEstimated) {
+  context_.plans = nullptr;
+  kernels_.source = LatencySource::kModel;
+  options_.planner = "auto";
+  const CompileAccount account = CompileIt();
+  ASSERT_GE(account.alternatives.size(), 3u);
+  EXPECT_TRUE(account.alternatives[0].chosen);
+  EXPECT_THAT(account.alternatives[0].reason, HasSubstr("estimated the fastest as a whole"));
+  for (size_t a = 1; a < account.alternatives.size(); ++a) {
+    EXPECT_FALSE(account.alternatives[a].chosen);
+    EXPECT_GE(account.alternatives[a].estimate_ns, account.alternatives[0].estimate_ns);
+  }
+  const auto plan = nlohmann::json::parse(account.plan_json);
+  EXPECT_EQ(plan["alternatives"].size(), account.alternatives.size());
+  EXPECT_THAT(account.plan_json, HasSubstr("estimated the fastest as a whole"));
+  EXPECT_THAT(account.passes, ::testing::Contains(::testing::Field(&StageSeconds::stage, "plan: dnnfusion")));
+}
+
+// An equal bundle from equal questions: nothing of the account that depends on time is in plan.json.
+TEST_F(PlanCandidates, ThePlanOfSeveralPlannersIsReproducible) {
+  context_.plans = nullptr;
+  options_.planner = "auto";
+  EXPECT_EQ(CompileIt().plan_json, CompileIt().plan_json);
 }
 
 }  // namespace

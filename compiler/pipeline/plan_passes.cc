@@ -1,7 +1,9 @@
 #include "compiler/pipeline/plan_passes.h"
 
 #include <algorithm>
+#include <chrono>
 #include <memory>
+#include <string>
 
 #include "absl/strings/str_cat.h"
 #include "compiler/analysis/derived.h"
@@ -35,6 +37,30 @@ double LeastNs(const ecg::Graph& graph, const DeviceModel& device, int threads) 
 // Fraction of that time below which the cost model decides: a measurement would cost more than it could gain.
 constexpr double kNegligible = 1e-4;
 
+// The seconds of the planners that a planner runs: passes "plan: dnnfusion" of the account.
+class PartsClock {
+ public:
+  explicit PartsClock(Compilation* compilation) : compilation_(compilation) {}
+  ~PartsClock() { End(); }
+  void Begin(const std::string& part) {
+    End();
+    part_ = part;
+    start_ = std::chrono::steady_clock::now();
+    compilation_->clock->Report(0, 0, absl::StrCat("planning fusion: ", part));
+  }
+
+ private:
+  void End() {
+    if (part_.empty()) return;
+    compilation_->account->passes.push_back({absl::StrCat("plan: ", part_), StageClock::SecondsSince(start_)});
+    part_.clear();
+  }
+
+  Compilation* const compilation_;
+  std::string part_;  // empty: none runs
+  std::chrono::steady_clock::time_point start_;
+};
+
 absl::StatusOr<std::vector<std::shared_ptr<const BlockKernel>>> KernelsOf(Compilation* compilation) {
   std::vector<std::shared_ptr<const BlockKernel>> kernels;
   for (const FusionBlock& block : compilation->planned->plan.blocks) {
@@ -65,6 +91,10 @@ absl::Status Plan(Compilation* compilation) {
   Planned& planned = *compilation->planned;
   const CompileContext& context = compilation->context;
   compilation->oracle->Start(&planned.graph, &planned.layouts);
+  if (compilation->given != nullptr) {
+    planned.plan = *compilation->given;
+    return absl::OkStatus();
+  }
   PlanOptions options;
   options.cancelled = context.cancelled;
   options.beyond_table = !compilation->options.disabled_passes.count("beyond-table");
@@ -73,6 +103,8 @@ absl::Status Plan(Compilation* compilation) {
   ASSIGN_OR_RETURN(const ModelError error, context.oracle->Error());
   options.trusted_factor = TrustedFactor(error);
   options.progress = [&](int64_t done, int64_t total) { compilation->clock->Report(done, total, "planning fusion"); };
+  PartsClock parts(compilation);
+  options.begin = [&](const std::string& part) { parts.Begin(part); };
   const Planner* planner = FindPlanner(compilation->options.planner);
   ASSIGN_OR_RETURN(planned.plan, planner->Plan(planned.graph, *context.device, *compilation->oracle, options));
   return absl::OkStatus();
@@ -98,10 +130,9 @@ absl::Status BatchLaunches(Compilation* compilation) {
 absl::Status ConcurrentLaunches(Compilation* compilation) {
   Planned& planned = *compilation->planned;
   ASSIGN_OR_RETURN(const auto kernels, KernelsOf(compilation));
-  LaunchOrder order = GroupConcurrentLaunches(kernels, planned.elided, planned.launches,
-                                              compilation->context.device->WithTypicalRates(),
-                                              compilation->options.group_all_launches ? GroupLaunches::kAllThatMay
-                                                                                      : GroupLaunches::kThatGain);
+  LaunchOrder order = GroupConcurrentLaunches(
+      kernels, planned.elided, planned.launches, compilation->context.device->WithTypicalRates(),
+      compilation->options.group_all_launches ? GroupLaunches::kAllThatMay : GroupLaunches::kThatGain);
   planned.launches = std::move(order.launches);
   planned.concurrent = std::move(order.concurrent);
   return absl::OkStatus();

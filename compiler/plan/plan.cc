@@ -8,6 +8,14 @@ namespace fusion {
 
 const char* BasisName(Basis basis) { return basis == Basis::kRule ? "rule" : "latency"; }
 
+absl::StatusOr<PlanEstimate> BlockOracle::EstimatePlan(const ecg::Graph& graph,
+                                                       const std::vector<FusionBlock>& blocks) {
+  PlanEstimate estimate;
+  for (const FusionBlock& block : blocks) estimate.ns += EstimateNs(graph, block.nodes);
+  estimate.launches = static_cast<int64_t>(blocks.size());
+  return estimate;
+}
+
 std::string PrintPlan(const ecg::Graph& graph, const FusionPlan& plan, const std::vector<std::string>& notes) {
   std::vector<int> block_of(graph.nodes().size(), -1);
   for (size_t b = 0; b < plan.blocks.size(); ++b) {

@@ -35,9 +35,29 @@ struct Decision {
   LatencySource source = LatencySource::kModel;
 };
 
+struct OfferedPlan;
+
 struct FusionPlan {
   std::vector<FusionBlock> blocks;  // in a topological order of the quotient graph; exactly one owns each node
   std::vector<Decision> decisions;
+  // Of a planner that chooses among plans (`auto`): all of them, this one included, the best first.
+  std::vector<OfferedPlan> offers;
+};
+
+// What the cost model says of a whole plan.
+struct PlanEstimate {
+  double ns = 0;         // of one run among many
+  int64_t launches = 0;  // batches count once
+  int64_t barriers = 0;  // of the device, within launches
+};
+
+// A plan that a planner was offered by another one, or made of such plans.
+struct OfferedPlan {
+  std::string name;  // of the planner
+  FusionPlan plan;   // without offers
+  PlanEstimate estimate;
+  bool measured = false;  // the planner's decisions rest on measurements
+  std::string reason;     // for people: why it was chosen, or not; why it is empty
 };
 
 // Ways to run the same nodes, of which one is to be chosen: as one fusion block or as several, with other hand-overs or
@@ -66,15 +86,15 @@ struct LevelBytes {
 
 // What one kernel needs and costs.
 struct BlockAccount {
-  int64_t phases = 1;              // barriers of the device: one less
-  int64_t tasks = 0;               // of the phase that has most
-  int64_t scratch_bytes = 0;       // of a task
-  int64_t device_scope_bytes = 0;  // that phases hand to each other
-  int registers = 0;               // the most values that a task keeps at once, of a lane
-  int64_t code_bytes = 0;          // of the largest loop, roughly
-  std::vector<LevelBytes> bytes;  // nearest level first; levels that serve nothing are left out
+  int64_t phases = 1;                  // barriers of the device: one less
+  int64_t tasks = 0;                   // of the phase that has most
+  int64_t scratch_bytes = 0;           // of a task
+  int64_t device_scope_bytes = 0;      // that phases hand to each other
+  int registers = 0;                   // the most values that a task keeps at once, of a lane
+  int64_t code_bytes = 0;              // of the largest loop, roughly
+  std::vector<LevelBytes> bytes;       // nearest level first; levels that serve nothing are left out
   std::optional<Occupancy> occupancy;  // of the phase that has least, on devices that have it
-  double estimate_ns = 0;         // by the cost model, at typical rates of the device
+  double estimate_ns = 0;              // by the cost model, at typical rates of the device
 };
 
 // The questions that a planner may ask about a set of nodes taken as one kernel. The pipeline implements it with
@@ -83,17 +103,21 @@ class BlockOracle {
  public:
   virtual ~BlockOracle() = default;
   // Returns what the fusion block is as one kernel, with hand-overs at the scopes that it allows. Fails with
-  // FAILED_PRECONDITION and the reason where the schedule or the device cannot do that (DNNFusion Listing 1's constraint
-  // check). Asked again for the same fusion block, it answers from memory.
+  // FAILED_PRECONDITION and the reason where the schedule or the device cannot do that (DNNFusion Listing 1's
+  // constraint check). Asked again for the same fusion block, it answers from memory.
   virtual absl::StatusOr<BlockAccount> Fit(const ecg::Graph& graph, const FusionBlock& block) = 0;
   // Answers all questions as one batch. `maybe` are questions that may be asked next, the likeliest first. They are
   // answered only as far as that costs little time, because devices are idle. Whether they are answered must not change
   // a plan.
   virtual absl::StatusOr<BlockAnswers> Compare(const ecg::Graph& graph, const std::vector<BlockComparison>& questions,
-                                              const std::vector<BlockComparison>& maybe) = 0;
+                                               const std::vector<BlockComparison>& maybe) = 0;
   // Returns the cost model's estimate at once, for guesses about answers to come. `nodes` is a fusion block that
   // Fit accepted, or a single operator.
   virtual double EstimateNs(const ecg::Graph& graph, const std::vector<ecg::NodeId>& nodes) = 0;
+  // Estimates a whole plan as a sequence: each of its kernels finds in the caches what those before it, and the run
+  // before, have left there. The fusion blocks own every node of the graph, in an order in which they can run; each is
+  // one that Fit accepted, or a single operator. The default adds up the estimates of the fusion blocks.
+  virtual absl::StatusOr<PlanEstimate> EstimatePlan(const ecg::Graph& graph, const std::vector<FusionBlock>& blocks);
   // Is the answer known without measuring?
   virtual absl::StatusOr<bool> Knows(const ecg::Graph& /*graph*/, const BlockComparison& /*question*/) { return false; }
   // Number of devices that measure at the same time. With one, looking for `maybe` questions does not pay.
@@ -112,6 +136,9 @@ struct PlanOptions {
   double trusted_factor = std::numeric_limits<double>::infinity();
   std::function<void(int64_t done, int64_t total)> progress;  // may be empty
   std::function<bool()> cancelled;                            // may be empty
+  // Called when a planner that runs others begins a part of its work ("dnnfusion"), for an account of the time. May be
+  // empty.
+  std::function<void(const std::string& part)> begin;
 };
 
 class Planner {
@@ -135,8 +162,8 @@ std::vector<std::string> PlannerNames();
 absl::Status CheckPlan(const ecg::Graph& graph, const FusionPlan& plan);
 
 // Prints a plan in a stable text, one fusion block a line, with how its inner edges were decided: `fusion block 3: Conv
-// 'a', Relu 'b' [1 by rule, 0 by latency]`. A fusion block of one operator has no brackets. `notes`: what else to say about
-// each fusion block, or nothing.
+// 'a', Relu 'b' [1 by rule, 0 by latency]`. A fusion block of one operator has no brackets. `notes`: what else to say
+// about each fusion block, or nothing.
 std::string PrintPlan(const ecg::Graph& graph, const FusionPlan& plan, const std::vector<std::string>& notes = {});
 
 }  // namespace fusion

@@ -1,4 +1,5 @@
 #include "compiler/plan/plan.h"
+#include "compiler/plan/planners/auto/auto.h"
 #include "compiler/plan/planners/dnnfusion/dnnfusion.h"
 #include "compiler/plan/planners/none/none.h"
 #include "compiler/plan/planners/tvm_like/tvm_like.h"
@@ -8,9 +9,14 @@ namespace fusion {
 namespace {
 
 const std::vector<const Planner*>& Planners() {
-  static const auto* const kList =
-      new std::vector<const Planner*>{NonePlanner(), DnnFusionPlanner(), DnnFusionListingPlanner(), XlaLikePlanner(),
-                                      TvmLikePlanner()};
+  static const auto* const kList = new std::vector<const Planner*>{
+      AutoPlanner(),
+      NonePlanner(),
+      DnnFusionPlanner(),
+      DnnFusionListingPlanner(),
+      XlaLikePlanner(),
+      TvmLikePlanner(),
+  };
   return *kList;
 }
 

@@ -1,0 +1,69 @@
+#include "compiler/measure/plan_price.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "compiler/launch/batch_launches.h"
+#include "compiler/launch/concurrent_launches.h"
+
+namespace fusion {
+
+std::vector<std::string> MemoryOf(const BlockKernel& block, size_t launch, const ElidedCopies& elided) {
+  std::vector<std::string> memory;
+  for (size_t a = 0; a < block.args.size(); ++a) {
+    const KernelArg& arg = block.args[a];
+    std::string& name = memory.emplace_back();
+    if (arg.kind == KernelArg::Kind::kTemporary) {
+      name = absl::StrCat("temporary ", launch, " ", a);
+    } else if (arg.value == ecg::kNone) {
+      name = absl::StrCat("literal ", block.key, " ", a);
+    } else {
+      ecg::ValueId value = arg.value;
+      for (auto it = elided.values.find(value); it != elided.values.end(); it = elided.values.find(value)) {
+        value = it->second.whole;
+      }
+      name = absl::StrCat("value ", value);
+      if (arg.pack >= 0) absl::StrAppend(&name, " packed ", block.kernel.buffers[a].elements);
+    }
+  }
+  return memory;
+}
+
+const movement::SequenceKernel& PlanPricer::Known(const BlockKernel& kernel) {
+  auto it = known_.find(kernel.key);
+  if (it == known_.end()) {
+    it = known_.emplace(kernel.key, movement::MakeSequenceKernel(kernel.kernel, device_, threads_)).first;
+  }
+  return it->second;
+}
+
+PlanEstimate PlanPricer::Price(const ecg::Graph& graph, const KernelSequence& kernels) {
+  ElidedCopies elided;
+  LaunchOrder order;
+  if (device_.SharesHostMemory()) {
+    elided = ElideCopies(graph, kernels);
+    order = GroupConcurrentLaunches(kernels, elided, BatchLaunches(kernels, elided, device_), device_);
+  } else {
+    for (size_t b = 0; b < kernels.size(); ++b) order.launches.push_back({b});
+    order.concurrent.assign(kernels.size(), false);
+  }
+  PlanEstimate estimate;
+  std::vector<movement::SequenceLaunch> sequence;
+  for (size_t l = 0; l < order.launches.size(); ++l) {
+    const BlockKernel& first = *kernels[order.launches[l][0]];
+    movement::SequenceLaunch launch{
+        &first.kernel, MemoryOf(first, l, elided), {}, !order.concurrent.empty() && order.concurrent[l], &Known(first)};
+    for (size_t other = 1; other < order.launches[l].size(); ++other) {
+      launch.others.push_back(MemoryOf(*kernels[order.launches[l][other]], l, elided));
+    }
+    sequence.push_back(std::move(launch));
+    const auto phases = static_cast<int64_t>(first.kernel.phases.size());
+    const bool one_launch = device_.PhasesShareLaunch() || first.kernel.persistent;
+    estimate.launches += one_launch ? 1 : phases;
+    estimate.barriers += one_launch ? phases - 1 : 0;
+  }
+  estimate.ns = movement::EstimateSequence(sequence, device_, threads_);
+  return estimate;
+}
+
+}  // namespace fusion

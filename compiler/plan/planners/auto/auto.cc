@@ -1,0 +1,191 @@
+#include "compiler/plan/planners/auto/auto.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "compiler/plan/planners/auto/plan_search.h"
+#include "runtime/base/status_macros.h"
+
+namespace fusion {
+namespace {
+
+constexpr char kName[] = "auto";
+// Plans beside the best one whose blocks the search may take.
+constexpr size_t kPlansToCombine = 3;
+
+// Answers comparisons with the cost model's estimates, and notes which fusion blocks are possible.
+class Estimates : public BlockOracle {
+ public:
+  explicit Estimates(BlockOracle& oracle) : oracle_(oracle) {}
+
+  absl::StatusOr<BlockAccount> Fit(const ecg::Graph& graph, const FusionBlock& block) override {
+    absl::StatusOr<BlockAccount> fit = oracle_.Fit(graph, block);
+    if (fit.ok() && block == FusionBlock(block.nodes)) known_.emplace(block.nodes, fit->estimate_ns);
+    return fit;
+  }
+  absl::StatusOr<BlockAnswers> Compare(const ecg::Graph& graph, const std::vector<BlockComparison>& questions,
+                                       const std::vector<BlockComparison>& maybe) override {
+    BlockAnswers answers;
+    for (const BlockComparison& question : questions) {
+      WayLatencies& ways = answers.asked.emplace_back();
+      for (const std::vector<FusionBlock>& blocks : question.ways) {
+        LatencyAnswer& way = ways.emplace_back();
+        for (const FusionBlock& block : blocks) way.latency_ns += Estimate(graph, block);
+      }
+    }
+    answers.maybe.resize(maybe.size());
+    return answers;
+  }
+  double EstimateNs(const ecg::Graph& graph, const std::vector<ecg::NodeId>& nodes) override {
+    return oracle_.EstimateNs(graph, nodes);
+  }
+  absl::StatusOr<PlanEstimate> EstimatePlan(const ecg::Graph& graph, const std::vector<FusionBlock>& blocks) override {
+    return oracle_.EstimatePlan(graph, blocks);
+  }
+
+  std::vector<KnownBlock> Known() const {
+    std::vector<KnownBlock> known;
+    for (const auto& [nodes, ns] : known_) known.push_back({nodes, ns});
+    return known;
+  }
+
+ private:
+  double Estimate(const ecg::Graph& graph, const FusionBlock& block) {
+    if (block == FusionBlock(block.nodes)) return oracle_.EstimateNs(graph, block.nodes);
+    const absl::StatusOr<BlockAccount> fit = oracle_.Fit(graph, block);
+    return fit.ok() ? fit->estimate_ns : 0;
+  }
+
+  BlockOracle& oracle_;
+  std::map<std::vector<ecg::NodeId>, double> known_;
+};
+
+bool RestsOnMeasurements(const FusionPlan& plan) {
+  return std::any_of(plan.decisions.begin(), plan.decisions.end(), [](const Decision& one) {
+    return one.basis == Basis::kLatency && one.fused_ns > 0 && IsMeasured(one.source);
+  });
+}
+
+// The other planners, the preferred one first.
+std::vector<std::string> Others() {
+  std::vector<std::string> names = PlannerNames();
+  std::erase(names, kName);
+  std::stable_partition(names.begin(), names.end(), [](const std::string& name) { return name == kPreferredPlanner; });
+  return names;
+}
+
+class Auto : public Planner {
+ public:
+  const char* name() const override { return kName; }
+
+  absl::StatusOr<FusionPlan> Plan(const ecg::Graph& graph, const DeviceModel& device, BlockOracle& oracle,
+                                  const PlanOptions& options) const override {
+    if (graph.nodes().empty()) return FusionPlan();  // every planner's plan
+    Estimates estimates(oracle);
+    std::vector<OfferedPlan> offers;
+    absl::Status refused;
+    const auto begin = [&](const std::string& part) {
+      if (options.begin) options.begin(part);
+    };
+    for (const std::string& name : Others()) {
+      begin(name);
+      RETURN_IF_ERROR(Offer(name, graph, device, estimates, options, &offers, &refused));
+      if (name != kPreferredPlanner) continue;
+      begin(absl::StrCat(name, " by measurements"));
+      RETURN_IF_ERROR(OfferMeasured(graph, device, oracle, options, &offers, &refused));
+    }
+    // Stable, so that of equal plans the preferred planner's comes first. A plan without an estimate is none.
+    std::stable_sort(offers.begin(), offers.end(),
+                     [](const OfferedPlan& a, const OfferedPlan& b) { return Key(a) < Key(b); });
+    // What no planner can plan has the reason that the preferred one gives: an operator that nothing lowers.
+    if (offers[0].plan.blocks.empty()) return refused;
+    begin(kCombinedPlan);
+    RETURN_IF_ERROR(Improve(graph, options, &estimates, &offers));
+    return Chosen(std::move(offers));
+  }
+
+ private:
+  static std::pair<bool, double> Key(const OfferedPlan& offer) {
+    return {offer.plan.blocks.empty(), offer.estimate.ns};
+  }
+
+  static absl::Status Offer(const std::string& name, const ecg::Graph& graph, const DeviceModel& device,
+                            BlockOracle& oracle, const PlanOptions& options, std::vector<OfferedPlan>* offers,
+                            absl::Status* refused) {
+    OfferedPlan& offer = offers->emplace_back();
+    offer.name = name;
+    absl::StatusOr<FusionPlan> plan = FindPlanner(name)->Plan(graph, device, oracle, options);
+    if (absl::IsCancelled(plan.status())) return plan.status();
+    absl::Status made = plan.status();
+    if (made.ok()) made = CheckPlan(graph, *plan);
+    if (made.ok()) {
+      const absl::StatusOr<PlanEstimate> estimate = oracle.EstimatePlan(graph, plan->blocks);
+      made = estimate.status();
+      if (made.ok()) {
+        offer.plan = *std::move(plan);
+        offer.estimate = *estimate;
+        return absl::OkStatus();
+      }
+    }
+    offer.reason = absl::StrCat("no plan: ", made.message());
+    refused->Update(made);
+    return absl::OkStatus();
+  }
+
+  // What the preferred planner makes of measurements; nothing where nobody measures.
+  static absl::Status OfferMeasured(const ecg::Graph& graph, const DeviceModel& device, BlockOracle& oracle,
+                                    const PlanOptions& options, std::vector<OfferedPlan>* offers,
+                                    absl::Status* refused) {
+    RETURN_IF_ERROR(Offer(kPreferredPlanner, graph, device, oracle, options, offers, refused));
+    offers->back().measured = RestsOnMeasurements(offers->back().plan);
+    if (!offers->back().measured) offers->pop_back();
+    return absl::OkStatus();
+  }
+
+  // Adds the plan that the search makes, if it is estimated faster than all others, at its place: the first.
+  static absl::Status Improve(const ecg::Graph& graph, const PlanOptions& options, Estimates* estimates,
+                              std::vector<OfferedPlan>* offers) {
+    PlanSearch search(graph, *estimates, options, SearchLimits(), estimates->Known());
+    RETURN_IF_ERROR(search.Start((*offers)[0].plan));
+    std::vector<const FusionPlan*> others;
+    for (size_t o = 1; o < offers->size() && others.size() < kPlansToCombine; ++o) {
+      if (!(*offers)[o].plan.blocks.empty()) others.push_back(&(*offers)[o].plan);
+    }
+    RETURN_IF_ERROR(search.Combine(others));
+    RETURN_IF_ERROR(search.Move());
+    if (search.changes() == 0 || search.estimate().ns >= (*offers)[0].estimate.ns) return absl::OkStatus();
+    OfferedPlan combined{kCombinedPlan, search.Plan(), search.estimate()};
+    combined.reason = absl::StrFormat("%d changes to the plan of %s, of %d that were estimated as a whole",
+                                      search.changes(), (*offers)[0].name, search.plans_estimated());
+    offers->insert(offers->begin(), std::move(combined));
+    return absl::OkStatus();
+  }
+
+  // The first offer, or the one that rests on measurements, which know more than estimates. Whole plans are measured
+  // elsewhere.
+  static FusionPlan Chosen(std::vector<OfferedPlan> offers) {
+    const auto measured =
+        std::find_if(offers.begin(), offers.end(), [](const OfferedPlan& offer) { return offer.measured; });
+    if (measured != offers.end()) std::rotate(offers.begin(), measured, measured + 1);
+    OfferedPlan& first = offers[0];
+    const std::string why = first.measured ? "rests on measurements of kernels" : "estimated the fastest as a whole";
+    first.reason = first.reason.empty() ? why : absl::StrCat(why, ": ", first.reason);
+    FusionPlan plan = first.plan;
+    plan.offers = std::move(offers);
+    return plan;
+  }
+};
+
+}  // namespace
+
+const Planner* AutoPlanner() {
+  static const auto* const kPlanner = new Auto;
+  return kPlanner;
+}
+
+}  // namespace fusion

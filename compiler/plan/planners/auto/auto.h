@@ -1,0 +1,20 @@
+// The planner `auto`: asks all other planners for a plan and takes the one that the cost model puts first as a whole
+// (BlockOracle::EstimatePlan); then improves it as a whole. See README.md.
+#ifndef FUSION_COMPILER_PLAN_PLANNERS_AUTO_AUTO_H_
+#define FUSION_COMPILER_PLAN_PLANNERS_AUTO_AUTO_H_
+
+#include "compiler/plan/plan.h"
+
+namespace fusion {
+
+const Planner* AutoPlanner();
+
+// Of two planners whose plans are estimated equally fast, the first of these is taken, and so is a plan that rests on
+// measurements, whatever is estimated.
+inline constexpr char kPreferredPlanner[] = "dnnfusion";
+// The name of the plan that the search makes of the others.
+inline constexpr char kCombinedPlan[] = "combined";
+
+}  // namespace fusion
+
+#endif  // FUSION_COMPILER_PLAN_PLANNERS_AUTO_AUTO_H_

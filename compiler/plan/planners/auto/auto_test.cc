@@ -1,0 +1,183 @@
+#include "compiler/plan/planners/auto/auto.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_join.h"
+
+namespace fusion {
+namespace {
+
+using ::testing::HasSubstr;
+
+// A product, arithmetic, and a reduction.
+ecg::Graph Graph() {
+  auto graph = ecg::Parse(R"(graph g(%x: f32[64, 64]) {
+    %w: f32[64, 64] = const #0000000000000001
+    %p: f32[64, 64] = MatMul(%x, %w)
+    %a: f32[64, 64] = Relu(%p)
+    %b: f32[64, 64] = Exp(%a)
+    %c: f32[64, 64] = Add(%b, %p)
+    %s: f32[64, 64] = Softmax(%c) {axis = -1}
+    return %s
+  })");
+  EXPECT_TRUE(graph.ok()) << graph.status();
+  return std::move(graph).value();
+}
+
+// A fusion block costs its nodes and `each`, which is negative where fusing does not pay.
+class FakeOracle : public BlockOracle {
+ public:
+  absl::StatusOr<BlockAccount> Fit(const ecg::Graph& graph, const FusionBlock& block) override {
+    BlockAccount account;
+    account.estimate_ns = EstimateNs(graph, block.nodes);
+    return account;
+  }
+  absl::StatusOr<BlockAnswers> Compare(const ecg::Graph& graph, const std::vector<BlockComparison>& questions,
+                                       const std::vector<BlockComparison>& maybe) override {
+    ++comparisons;
+    BlockAnswers answers;
+    for (const BlockComparison& question : questions) {
+      WayLatencies& ways = answers.asked.emplace_back();
+      for (const auto& blocks : question.ways) {
+        ways.push_back({0, source});
+        // Measurements keep everything apart.
+        for (const FusionBlock& block : blocks) {
+          ways.back().latency_ns += IsMeasured(source)
+                                        ? 100 * static_cast<double>(block.nodes.size() * block.nodes.size())
+                                        : EstimateNs(graph, block.nodes);
+        }
+      }
+    }
+    answers.maybe.resize(maybe.size());
+    return answers;
+  }
+  double EstimateNs(const ecg::Graph&, const std::vector<ecg::NodeId>& nodes) override {
+    return each + 1000 * static_cast<double>(nodes.size()) + (nodes.size() > 1 ? fused_more : 0);
+  }
+
+  double each = 500, fused_more = 0;
+  LatencySource source = LatencySource::kModel;
+  int comparisons = 0;
+};
+
+FusionPlan Plan(FakeOracle& oracle, std::vector<std::string>* parts = nullptr) {
+  PlanOptions options;
+  if (parts != nullptr) options.begin = [&](const std::string& part) { parts->push_back(part); };
+  const ecg::Graph graph = Graph();
+  auto plan = AutoPlanner()->Plan(graph, DeviceModel(), oracle, options);
+  EXPECT_TRUE(plan.ok()) << plan.status();
+  if (!plan.ok()) return {};
+  const absl::Status valid = CheckPlan(graph, *plan);
+  EXPECT_TRUE(valid.ok()) << valid;
+  return *std::move(plan);
+}
+
+const OfferedPlan* Find(const FusionPlan& plan, const std::string& name, bool measured = false) {
+  for (const OfferedPlan& offer : plan.offers) {
+    if (offer.name == name && offer.measured == measured) return &offer;
+  }
+  return nullptr;
+}
+
+TEST(Auto, OffersEveryPlannersPlanAndTakesTheBest) {
+  FakeOracle oracle;
+  const FusionPlan plan = Plan(oracle);
+  for (const std::string& name : PlannerNames()) {
+    if (name == "auto") continue;
+    const OfferedPlan* offer = Find(plan, name);
+    ASSERT_NE(offer, nullptr) << name;
+    EXPECT_FALSE(offer->plan.blocks.empty()) << name << ": " << offer->reason;
+    EXPECT_GE(offer->estimate.ns, plan.offers[0].estimate.ns) << name;
+  }
+  EXPECT_EQ(plan.blocks, plan.offers[0].plan.blocks);
+  EXPECT_THAT(plan.offers[0].reason, HasSubstr("estimated the fastest as a whole"));
+  EXPECT_EQ(Find(plan, kPreferredPlanner, /*measured=*/true), nullptr) << "nothing was measured";
+}
+
+TEST(Auto, WhereFusingNeverPaysNothingIsFused) {
+  FakeOracle oracle;
+  oracle.each = 0;
+  oracle.fused_more = 5000;
+  const FusionPlan plan = Plan(oracle);
+  EXPECT_EQ(plan.blocks.size(), 5u);
+  EXPECT_EQ(plan.offers[0].estimate.ns, Find(plan, "none")->estimate.ns);
+}
+
+TEST(Auto, NoPlanIsTakenThatIsEstimatedSlowerThanNoneOrThePreferredPlanner) {
+  for (const double fused_more : {-900.0, 0.0, 300.0, 499.0, 501.0, 700.0, 1200.0, 2500.0}) {
+    FakeOracle oracle;
+    oracle.fused_more = fused_more;
+    const FusionPlan plan = Plan(oracle);
+    const double taken = oracle.EstimatePlan(Graph(), plan.blocks)->ns;
+    EXPECT_LE(taken, Find(plan, "none")->estimate.ns) << fused_more;
+    EXPECT_LE(taken, Find(plan, kPreferredPlanner)->estimate.ns) << fused_more;
+  }
+}
+
+TEST(Auto, TheSearchGoesBeyondThePlanners) {
+  FakeOracle oracle;  // everything in one block is best, and Table 3 keeps products and softmax apart
+  const FusionPlan plan = Plan(oracle);
+  EXPECT_EQ(plan.blocks.size(), 1u);
+}
+
+TEST(Auto, WhatRestsOnMeasurementsStaysUntilWholePlansAreMeasured) {
+  FakeOracle oracle;
+  oracle.source = LatencySource::kMeasured;
+  const FusionPlan plan = Plan(oracle);
+  EXPECT_GT(oracle.comparisons, 0);
+  ASSERT_NE(Find(plan, kPreferredPlanner, /*measured=*/true), nullptr);
+  EXPECT_TRUE(plan.offers[0].measured);
+  EXPECT_NE(Find(plan, kPreferredPlanner), nullptr) << "its plan by estimates is offered, too";
+  EXPECT_THAT(plan.offers[0].reason, HasSubstr("rests on measurements"));
+}
+
+TEST(Auto, EachPartOfTheWorkIsAnnounced) {
+  FakeOracle oracle;
+  std::vector<std::string> parts;
+  Plan(oracle, &parts);
+  EXPECT_EQ(parts[0], kPreferredPlanner);
+  EXPECT_EQ(parts.back(), kCombinedPlan);
+  EXPECT_GE(parts.size(), PlannerNames().size());
+}
+
+TEST(Auto, EqualQuestionsGiveEqualPlans) {
+  FakeOracle a, b;
+  const FusionPlan first = Plan(a), second = Plan(b);
+  EXPECT_EQ(first.blocks, second.blocks);
+  ASSERT_EQ(first.offers.size(), second.offers.size());
+  for (size_t o = 0; o < first.offers.size(); ++o) EXPECT_EQ(first.offers[o].name, second.offers[o].name);
+}
+
+// A user's mistake must not look like a fault of the compiler.
+TEST(Auto, WhatNoPlannerCanPlanHasThePlannersReason) {
+  class Refusing : public FakeOracle {
+   public:
+    absl::StatusOr<PlanEstimate> EstimatePlan(const ecg::Graph&, const std::vector<FusionBlock>&) override {
+      return absl::UnimplementedError("nothing lowers MatMul");
+    }
+  } oracle;
+  const absl::Status status = AutoPlanner()->Plan(Graph(), DeviceModel(), oracle, {}).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kUnimplemented) << status;
+  EXPECT_THAT(std::string(status.message()), HasSubstr("nothing lowers MatMul"));
+}
+
+TEST(Auto, AGraphWithoutNodesHasAnEmptyPlan) {
+  FakeOracle oracle;
+  const auto graph = ecg::Parse("graph g(%x: f32[8]) {\n  return %x\n}");
+  ASSERT_TRUE(graph.ok()) << graph.status();
+  const auto plan = AutoPlanner()->Plan(*graph, DeviceModel(), oracle, {});
+  ASSERT_TRUE(plan.ok()) << plan.status();
+  EXPECT_TRUE(plan->blocks.empty());
+}
+
+TEST(Auto, CancellingEndsIt) {
+  FakeOracle oracle;
+  PlanOptions options;
+  options.cancelled = [] { return true; };
+  EXPECT_EQ(AutoPlanner()->Plan(Graph(), DeviceModel(), oracle, options).status().code(), absl::StatusCode::kCancelled);
+}
+
+}  // namespace
+}  // namespace fusion
