@@ -12,6 +12,7 @@
 #include "compiler/movement/occupancy.h"
 #include "compiler/movement/pressure.h"
 #include "compiler/movement/print.h"
+#include "compiler/movement/work_groups.h"
 #include "compiler/ops/registry/op_def.h"
 #include "compiler/plan/plan.h"
 #include "compiler/schedule/block_passes.h"
@@ -236,6 +237,9 @@ BlockAccount AccountOf(const BlockKernel& kernel, const DeviceModel& typical, in
   BlockAccount account;
   account.phases = static_cast<int64_t>(kernel.kernel.phases.size());
   for (const movement::Phase& phase : kernel.kernel.phases) account.tasks = std::max(account.tasks, phase.tasks());
+  for (const int64_t groups : movement::LaunchedWorkGroups(kernel.kernel, typical.work_group_size)) {
+    account.work_groups = std::max(account.work_groups, groups);
+  }
   account.scratch_bytes = kernel.kernel.scratch_bytes;
   for (const movement::Buffer& buffer : kernel.kernel.buffers) {
     if (buffer.scope == Scope::kDevice) account.device_scope_bytes += movement::SizeBytes(buffer);

@@ -88,6 +88,7 @@ struct LevelBytes {
 struct BlockAccount {
   int64_t phases = 1;                  // barriers of the device: one less
   int64_t tasks = 0;                   // of the phase that has most
+  int64_t work_groups = 0;             // of the launch that has most
   int64_t scratch_bytes = 0;           // of a task
   int64_t device_scope_bytes = 0;      // that phases hand to each other
   int registers = 0;                   // the most values that a task keeps at once, of a lane

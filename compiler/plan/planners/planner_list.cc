@@ -2,6 +2,7 @@
 #include "compiler/plan/planners/auto/auto.h"
 #include "compiler/plan/planners/dnnfusion/dnnfusion.h"
 #include "compiler/plan/planners/none/none.h"
+#include "compiler/plan/planners/souffle/souffle.h"
 #include "compiler/plan/planners/tvm_like/tvm_like.h"
 #include "compiler/plan/planners/xla_like/xla_like.h"
 
@@ -16,6 +17,8 @@ const std::vector<const Planner*>& Planners() {
       DnnFusionListingPlanner(),
       XlaLikePlanner(),
       TvmLikePlanner(),
+      SoufflePlanner(),
+      SoufflePaperPlanner(),
   };
   return *kList;
 }
