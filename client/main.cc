@@ -58,7 +58,7 @@ void AddConnectFlags(CLI::App* app, fusion::ConnectFlags* flags) {
   app->add_option("--tls-key", flags->tls_key, "PEM file with its key, mode 0600 [$FUSION_TLS_KEY]");
   app->add_option("--token-file", flags->token_file,
                   "file with this user's token, mode 0600 [$FUSION_TOKEN_FILE; $FUSION_TOKEN is the token itself]");
-  app->add_flag("--insecure", flags->insecure, "speak to HOST:PORT without TLS, and send no token");
+  app->add_flag("--insecure", flags->insecure, "speak to HOST:PORT without TLS, and send no token [FUSION_INSECURE=1]");
 }
 
 // The command line or the configuration is wrong, not a model.

@@ -32,7 +32,7 @@ fusion::CompilerFunctions RealCompiler() {
 struct Flags {
   fusion::ServerOptions options;
   fusion::LogOptions log{"fusiond", "text", "info"};
-  std::string metrics = "127.0.0.1:9464";
+  std::string metrics = "none";
   bool no_local_worker = false;
   std::vector<std::string> device_kinds = fusion::DeviceKinds();
   double device_limit_s = 120;
@@ -42,11 +42,13 @@ void AddFlags(CLI::App* app, Flags* flags) {
   app->add_option("--state", flags->options.state_folder,
                   "folder for database, blobs and socket [$XDG_STATE_HOME/fusion]");
   app->add_option("--listen", flags->options.listen,
-                  "HOST:PORT or unix:PATH, repeatable; a socket is always among them [unix:STATE/fusion.sock and "
-                  "127.0.0.1:7070]");
+                  "unix:PATH, or HOST:PORT with --tls-cert or --insecure; repeatable; a socket is always among them "
+                  "[unix:STATE/fusion.sock]");
   app->add_flag("--insecure", flags->options.insecure,
                 "let whoever reaches an address do everything, unencrypted; the log says so at every start");
-  app->add_option("--metrics", flags->metrics, "HOST:PORT of the Prometheus endpoint, or none")->capture_default_str();
+  app->add_option("--metrics", flags->metrics,
+                  "HOST:PORT of the Prometheus endpoint, which has no TLS and asks nobody for a token, or none")
+      ->capture_default_str();
   app->add_option("--tls-cert", flags->options.tls.certificate,
                   "PEM file with the certificate, and its chain, of TLS on HOST:PORT; read again when it changes");
   app->add_option("--tls-key", flags->options.tls.key, "PEM file with its key, mode 0600");
@@ -87,7 +89,6 @@ int Serve(const Flags& flags, const fusion::Log& log) {
   options.log = log;
   if (options.state_folder.empty()) options.state_folder = fusion::UserStateFolder();
   const std::string local_socket = absl::StrCat("unix:", options.state_folder, "/fusion.sock");
-  if (options.listen.empty()) options.listen = {local_socket, "127.0.0.1:7070"};
   // The workers beside this server, and an administrator who has lost every token, come by a socket.
   if (std::none_of(options.listen.begin(), options.listen.end(), fusion::IsUnixAddress)) {
     options.listen.push_back(local_socket);

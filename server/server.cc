@@ -21,7 +21,7 @@ namespace {
 constexpr int kExecutorThreads = 4;
 constexpr int kMaxCallThreads = 128;  // for unary calls and blob streams; polls and watches hold no thread
 
-// Whoever reaches a socket is its owner. Every other address wants tokens where it has TLS.
+// Whoever reaches a socket is its owner. Every other address has TLS and wants tokens, or the server is insecure.
 Identify IdentifyBy(const TokenBook* tokens, bool tls) {
   return [tokens, tls](const Caller& caller) -> absl::StatusOr<Principal> {
     if (absl::StartsWith(caller.peer, "unix:")) return LocalPrincipal(caller);
@@ -103,6 +103,12 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const ServerOptions& optio
   std::vector<int> ports(options.listen.size(), 0);
   for (size_t i = 0; i < options.listen.size(); ++i) {
     RETURN_IF_ERROR(CheckListenAddress(options.listen[i]));
+    if (!IsUnixAddress(options.listen[i]) && !options.tls.any() && !options.insecure) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("whoever reaches ", options.listen[i],
+                       " could do everything: encrypt it with --tls-cert and --tls-key, so that "
+                       "callers need tokens, or say --insecure"));
+    }
     if (options.insecure) {
       options.log({LogLevel::kWarning,
                    "--insecure: whoever reaches this address may do everything, unencrypted",

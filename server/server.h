@@ -20,7 +20,7 @@ class LocalDevices;
 
 struct ServerOptions {
   std::string state_folder;         // created if needed
-  std::vector<std::string> listen;  // "unix:PATH" or "HOST:PORT" (port 0: any free port)
+  std::vector<std::string> listen;  // "unix:PATH", or "HOST:PORT" (port 0: any free port) with `tls` or `insecure`
   std::string metrics_address;      // "": metrics are not served
   int compile_threads = 2;
   absl::Duration first_worker_grace = absl::Seconds(5);
@@ -28,7 +28,7 @@ struct ServerOptions {
   Log log = NoLog();
   bool insecure = false;  // whoever reaches an address may do everything
   TlsFiles tls;           // of all addresses that are no sockets; none: they are not encrypted
-  // Who calls. Empty: on a socket its owner, by TLS who the token says, else anybody with all roles.
+  // Who calls. Empty: on a socket its owner, by TLS who the token says, else (insecure) anybody.
   Identify identify;
   const LocalDevices* local_devices = nullptr;  // the devices of workers beside the server; must outlive the server
 };

@@ -773,6 +773,15 @@ TEST_F(ServerTest, FolderAndAddressesBelongToOneServer) {
   EXPECT_EQ(Server::Start(options, {FakeCompile, FakePlan, {"dnnfusion", "none"}, FakeCheckRule}).status().code(),
             absl::StatusCode::kUnavailable);
   options.listen = {"127.0.0.1:0"};
+  for (const char* address : {"127.0.0.1:0", "localhost:0", "[::1]:0", "0.0.0.0:0"}) {
+    options.listen = {address};
+    const absl::Status open =
+        Server::Start(options, {FakeCompile, FakePlan, {"dnnfusion", "none"}, FakeCheckRule}).status();
+    EXPECT_EQ(open.code(), absl::StatusCode::kInvalidArgument) << address;
+    EXPECT_THAT(std::string(open.message()), HasSubstr("--tls-cert"));
+  }
+  options.listen = {"127.0.0.1:0"};
+  options.insecure = true;
   auto tcp = Server::Start(options, {FakeCompile, FakePlan, {"dnnfusion", "none"}, FakeCheckRule});
   ASSERT_TRUE(tcp.ok()) << tcp.status();
   options.state_folder += "2";
@@ -788,6 +797,7 @@ TEST_F(ServerTest, FolderAndAddressesBelongToOneServer) {
   std::filesystem::create_directories(folder_ + "-open");
   std::filesystem::permissions(folder_ + "-open", std::filesystem::perms(0755));
   options.listen = {absl::StrCat("unix:", folder_, "-open/s")};
+  options.insecure = false;
   EXPECT_EQ(Server::Start(options, {FakeCompile, FakePlan, {"dnnfusion", "none"}, FakeCheckRule}).status().code(),
             absl::StatusCode::kFailedPrecondition);
   options.insecure = true;

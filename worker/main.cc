@@ -52,7 +52,8 @@ void AddFlags(CLI::App* app, Flags* flags) {
   app->add_option(
       "--join-token-file", flags->join_token_file,
       "file with a join token, mode 0600: this worker gets a token of its own with it and keeps that in --state");
-  app->add_flag("--insecure", flags->connect.insecure, "speak to HOST:PORT without TLS, and send no token");
+  app->add_flag("--insecure", flags->connect.insecure,
+                "speak to HOST:PORT without TLS, and send no token [FUSION_INSECURE=1]");
   app->add_option("--name", options.name, "name shown to people (default: the host's name)");
   app->add_option("--kinds", flags->kinds,
                   absl::StrCat("kind of device to measure: ", absl::StrJoin(fusion::MeasuredKinds(), ", "),

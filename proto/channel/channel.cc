@@ -81,8 +81,9 @@ absl::Status CallError(const Endpoint& endpoint, const grpc::Status& status) {
                                                    " is for another host: use the name or address that it is for"));
   }
   std::string hint;
+  if (endpoint.tls && absl::StrContains(words, "wrong version number")) hint = "; it speaks no TLS: --insecure";
   if (absl::StrContains(words, "Socket closed")) {  // all that either side learns of a handshake that failed
-    hint = !endpoint.tls                       ? "; a server with TLS needs --tls-ca"
+    hint = !endpoint.tls                       ? "; the server may want TLS: leave out --insecure"
            : endpoint.certificate_file.empty() ? "; it may want a certificate: --tls-cert, --tls-key"
                                                : "; it may not trust this certificate";
   }

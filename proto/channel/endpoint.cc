@@ -131,7 +131,6 @@ Endpoint Plain(const std::string& address) {
 
 // Decides about TLS, and holds the facts against each other.
 absl::StatusOr<Endpoint> Checked(Endpoint endpoint, bool insecure) {
-  const bool has_token = !endpoint.token.empty() || !endpoint.token_file.empty();
   if (absl::StartsWith(endpoint.address, "unix:")) {
     // Whoever reaches a socket is its owner: nothing of TLS applies.
     return Plain(endpoint.address);
@@ -139,7 +138,7 @@ absl::StatusOr<Endpoint> Checked(Endpoint endpoint, bool insecure) {
   if (endpoint.certificate_file.empty() != endpoint.key_file.empty()) {
     return absl::InvalidArgumentError("a certificate needs its key, and a key its certificate: --tls-cert, --tls-key");
   }
-  endpoint.tls = !insecure && (has_token || !endpoint.ca_file.empty() || !endpoint.certificate_file.empty());
+  endpoint.tls = !insecure;
   if (!endpoint.tls) return Plain(endpoint.address);  // without TLS no token leaves this machine
   for (const std::string* file : {&endpoint.ca_file, &endpoint.certificate_file, &endpoint.key_file}) {
     if (!file->empty() && access(file->c_str(), R_OK) != 0) {
@@ -182,7 +181,7 @@ absl::StatusOr<Endpoint> ResolveEndpoint(const ConnectFlags& flags, const std::s
     endpoint.token_file = facts.Text("token_file");
     if (endpoint.token_file.empty()) endpoint.token = facts.Text("token");
   }
-  return Checked(std::move(endpoint), flags.insecure || facts.Insecure());
+  return Checked(std::move(endpoint), flags.insecure || FromEnvironment("FUSION_INSECURE") == "1" || facts.Insecure());
 }
 
 absl::StatusOr<Endpoint> EndpointOf(const std::string& address) {

@@ -6,7 +6,7 @@
 //   {"server": "farm.example:7070",
 //    "servers": {"farm.example:7070": {"token_file": "/home/me/farm.token", "tls_ca": "/home/me/farm-ca.pem"}}}
 //
-// A token goes to the server that it was given for and to no other one, and only by TLS.
+// HOST:PORT is spoken to by TLS unless `insecure` is said. A token goes to the server that it was given for and to no other one, and only by TLS.
 #ifndef FUSION_PROTO_CHANNEL_ENDPOINT_H_
 #define FUSION_PROTO_CHANNEL_ENDPOINT_H_
 
@@ -23,7 +23,7 @@ struct ConnectFlags {
   std::string tls_ca;             // else $FUSION_TLS_CA, else "tls_ca"
   std::string tls_cert, tls_key;  // else $FUSION_TLS_CERT and $FUSION_TLS_KEY, else "tls_cert" and "tls_key"
   std::string token_file;         // else $FUSION_TOKEN_FILE, else $FUSION_TOKEN (a token), else "token_file" or "token"
-  bool insecure = false;          // or "insecure": true
+  bool insecure = false;          // or FUSION_INSECURE=1, or "insecure": true
 };
 
 struct Endpoint {

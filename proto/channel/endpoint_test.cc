@@ -41,9 +41,9 @@ class EndpointTest : public testing::Test {
   void Configure(const std::string& text, mode_t mode = 0600) { Write("config/fusion/client.json", text, mode); }
   static absl::StatusOr<Endpoint> Resolve(const ConnectFlags& flags = {}) { return ResolveEndpoint(flags, "/state"); }
 
-  static constexpr const char* kVariables[] = {"FUSION_SERVER",  "FUSION_TOKEN",    "FUSION_TOKEN_FILE",
-                                               "FUSION_TLS_CA",  "FUSION_TLS_CERT", "FUSION_TLS_KEY",
-                                               "XDG_CONFIG_HOME"};
+  static constexpr const char* kVariables[] = {"FUSION_SERVER",   "FUSION_TOKEN",    "FUSION_TOKEN_FILE",
+                                               "FUSION_TLS_CA",   "FUSION_TLS_CERT", "FUSION_TLS_KEY",
+                                               "XDG_CONFIG_HOME", "FUSION_INSECURE"};
   const std::string folder_;
 };
 
@@ -108,6 +108,12 @@ TEST_F(EndpointTest, ATokenInTheEnvironmentIsErased) {
 TEST_F(EndpointTest, InsecureSendsNoToken) {
   ConnectFlags flags;
   flags.server = "farm:1";
+  EXPECT_TRUE(Resolve(flags)->tls);
+  EXPECT_TRUE(EndpointOf("farm:1")->tls);
+  setenv("FUSION_INSECURE", "1", 1);
+  EXPECT_FALSE(Resolve(flags)->tls);
+  EXPECT_TRUE(EndpointOf("farm:1")->tls) << "the variable is about the server in use";
+  unsetenv("FUSION_INSECURE");
   flags.token_file = Write("token", kSecret);
   EXPECT_TRUE(Resolve(flags)->tls);
   flags.insecure = true;

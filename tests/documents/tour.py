@@ -4,8 +4,8 @@
 usage: tour.py [--check]
 
 Between `<!-- tour -->` and `<!-- end of tour -->` every line of a code block that begins with `$ ` is a command. The
-lines up to the next command are its output, which this program replaces. The server listens on a free port and keeps
-its state in a temporary folder; in the text both have the names that the commands give them. Long outputs keep their
+lines up to the next command are its output, which this program replaces. The server keeps its state
+in a temporary folder; in the text that has the name that the commands give it. Long outputs keep their
 beginning and their end, and the progress of `submit` is all that is shown of stderr. --check runs everything and writes
 nothing: it fails if a command fails.
 FUSION_BIN names the folder of the programs (default build/release/bin).
@@ -13,7 +13,6 @@ FUSION_BIN names the folder of the programs (default build/release/bin).
 import os
 import pathlib
 import re
-import socket
 import subprocess
 import sys
 import tempfile
@@ -21,7 +20,7 @@ import tempfile
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 BIN = pathlib.Path(os.environ.get("FUSION_BIN", ROOT / "build/release/bin")).resolve()
 BEGIN, END = "<!-- tour -->", "<!-- end of tour -->"
-ADDRESS, STATE = "127.0.0.1:7070", "/tmp/state"  # as the commands name them
+STATE = "/tmp/state"  # as the commands name it
 FIRST_LINES, LAST_LINES, COLUMNS = 9, 5, 150
 SECONDS = 300
 
@@ -38,7 +37,7 @@ class Shell:
     """One session in a folder of its own, so that a variable and a file of one command are there for the next."""
 
     def __init__(self, folder):
-        self.folder, self.port = folder, self.free_port()
+        self.folder = folder
         environment = dict(os.environ, PATH=f"{BIN}:{os.environ['PATH']}", XDG_STATE_HOME=f"{folder}/xdg",
                            XDG_CACHE_HOME=f"{folder}/cache", LC_ALL="C.UTF-8")
         environment.pop("FUSION_SERVER", None)
@@ -46,18 +45,12 @@ class Shell:
         self.process = subprocess.Popen(["bash"], cwd=folder, env=environment, stdin=subprocess.PIPE, text=True,
                                         stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
 
-    @staticmethod
-    def free_port():
-        with socket.socket() as listener:
-            listener.bind(("127.0.0.1", 0))
-            return listener.getsockname()[1]
-
     def run(self, command):
         """(exit code, output). A server in the background says nothing here; the next command waits until it answers."""
-        there = command.replace(ADDRESS, f"127.0.0.1:{self.port}").replace(STATE, f"{self.folder}/state")
+        there = command.replace(STATE, f"{self.folder}/state")
         if there.startswith("fusiond ") and there.endswith("&"):
-            there = (f"{there[:-1]} --metrics none > fusiond.log 2>&1 &\n"
-                     f"for i in $(seq 200); do fusionctl --server 127.0.0.1:{self.port} worker list 2>/dev/null | grep -q local "
+            there = (f"{there[:-1]} > fusiond.log 2>&1 &\n"
+                     f"for i in $(seq 200); do fusionctl --server unix:{self.folder}/state/fusion.sock worker list 2>/dev/null | grep -q local "
                      "&& break; sleep 0.1; done")
         elif not there.startswith(("fusionctl submit ", "export ")):
             there += " 2>/dev/null"
@@ -66,7 +59,7 @@ class Shell:
         lines = []
         for line in self.process.stdout:
             if re.fullmatch(r"ended \d+\n", line):
-                text = "".join(lines).replace(f"127.0.0.1:{self.port}", ADDRESS).replace(f"{self.folder}/state", STATE)
+                text = "".join(lines).replace(f"{self.folder}/state", STATE)
                 return int(line.split()[1]), text.replace(f"{self.folder}/xdg", "~/.local/state").replace(
                     f"{self.folder}/cache", "~/.cache")
             lines.append(line)

@@ -72,7 +72,7 @@ class Server:
 
     def start(self, wait_for_worker=True):
         self.process = subprocess.Popen(
-            [BIN / "fusiond", "--state", self.state, "--listen", self.address, "--metrics", "none", *self.args],
+            [BIN / "fusiond", "--state", self.state, "--listen", self.address, *self.args],
             stdout=self.log, stderr=self.log, preexec_fn=self.preexec_fn, env=dict(os.environ, **self.variables))
         self.wait_until(lambda: self.ctl("job", "list").code == 0, "fusiond answers")
         if wait_for_worker and "--no-local-worker" not in self.args:

@@ -1,7 +1,9 @@
 """TLS: who is trusted, and certificates that change while everything runs."""
 import os
+import pathlib
 import re
 import shutil
+import subprocess
 import unittest
 
 import certificates
@@ -56,9 +58,9 @@ class Encrypted(harness.ServerTest):
         untrusted = self.call(address, self.stranger)
         self.assertEqual(untrusted.code, 4, untrusted)
         self.assertIn("--tls-ca FILE names the authority", untrusted.err)
-        plain = self.call(address)
+        plain = self.call(address, verb=("job", "list", "--insecure"))
         self.assertEqual(plain.code, 5, plain)
-        self.assertIn("a server with TLS needs --tls-ca", plain.err)
+        self.assertIn("the server may want TLS", plain.err)
 
         impostor, there = self.serve("impostor", self.authority, hosts="DNS:elsewhere.example,IP:127.0.0.2")
         for address in (there, there.replace("localhost", "127.0.0.1")):
@@ -102,6 +104,33 @@ class Encrypted(harness.ServerTest):
         for _ in range(20):
             self.assertNotEqual(self.call(address, self.authority).code, 0)
 
+    def test_without_tls_both_sides_say_insecure(self):
+        server = harness.Server(self.folder / "open", "--listen", "localhost:0", "--no-local-worker", "--insecure")
+        self.addCleanup(server.stop)
+        server.start()
+        address = tcp_address(server)
+        self.assertRegex(server.log_text(), r"warning fusiond: --insecure: whoever reaches this address may do everything")
+        self.assertEqual(self.server.ctl("--server", address, "--insecure", "job", "list").code, 0)
+        careful = self.server.ctl("--server", address, "job", "list")
+        self.assertNotEqual(careful.code, 0)
+        self.assertIn("--insecure", careful.err)
+
+    def test_by_default_nothing_listens_on_the_network(self):
+        state = self.folder / "default"
+        server = subprocess.Popen([harness.BIN / "fusiond", "--state", state, "--no-local-worker"],
+                                  stderr=subprocess.DEVNULL)
+        self.addCleanup(server.wait)
+        self.addCleanup(server.terminate)
+        self.server.wait_until(lambda: self.server.ctl("--server", "unix:%s/fusion.sock" % state, "job", "list").code == 0,
+                               "the server without flags answers on its socket")
+        open_files = [os.readlink(path) for path in pathlib.Path("/proc/%d/fd" % server.pid).iterdir()]
+        ours = {re.search(r"\d+", name).group() for name in open_files if name.startswith("socket:")}
+        on_sockets = {fields[6] for fields in map(str.split, pathlib.Path("/proc/net/unix").read_text().splitlines()[1:])}
+        self.assertTrue(ours & on_sockets, "this test looks at the wrong process")
+        for table in ("tcp", "tcp6", "udp", "udp6", "raw", "raw6"):
+            lines = pathlib.Path("/proc/net/" + table).read_text().splitlines()[1:]
+            self.assertEqual(ours & {line.split()[9] for line in lines}, set(), table)
+
     def test_files_that_do_not_fit_are_named_at_the_start(self):
         certificate, key = self.authority.issue(self.folder / "bad", "bad", HOSTS)
         other = self.authority.issue(self.folder / "bad", "other", HOSTS)[1]
@@ -110,6 +139,7 @@ class Encrypted(harness.ServerTest):
         readable.chmod(0o644)
         none = self.write("bad/none.pem", b"no certificate")
         for args, words in (
+                ((), "--insecure"),
                 (("--tls-cert", certificate), "--tls-cert and --tls-key"),
                 (("--tls-key", key), "--tls-cert and --tls-key"),
                 (("--tls-client-ca", self.authority.file), "--tls-cert and --tls-key"),
