@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "runtime/base/status_macros.h"
+#include "server/auth/expiry_watch.h"
 #include "server/auth/tokens.h"
 #include "server/disk_executor.h"
 #include "server/local_devices.h"
@@ -43,6 +44,7 @@ struct Server::State {
   std::unique_ptr<DiskExecutor> executor;
   std::unique_ptr<TokenBook> tokens;
   std::unique_ptr<Guard> guard;
+  std::unique_ptr<ExpiryWatch> expiry;
   std::vector<std::unique_ptr<grpc::Service>> services;
   std::unique_ptr<grpc::Server> grpc;
   std::vector<std::string> addresses;
@@ -122,6 +124,7 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const ServerOptions& optio
   state->guard = std::make_unique<Guard>(
       options.identify ? options.identify : IdentifyBy(state->tokens.get(), options.tls.any()), options.log);
   Guard* guard = state->guard.get();
+  state->expiry = std::make_unique<ExpiryWatch>(state->tokens.get(), guard);
   state->services.push_back(MakeAuthService(guard, state->tokens.get(), options.log));
   state->services.push_back(MakeCompileService(guard, state->jobs.get(), store, state->farm.get(),
                                                state->executor.get(), options.local_devices));

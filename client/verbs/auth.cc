@@ -18,7 +18,7 @@
 namespace fusion {
 namespace {
 
-// "90d", "12h", "30m", or "never", which is 0.
+// "90d", "12h", "30m", "45s", or "never", which is 0.
 absl::StatusOr<absl::Duration> ParseLifetime(const std::string& text) {
   if (text == "never") return absl::ZeroDuration();
   int64_t count = 0;
@@ -31,9 +31,11 @@ absl::StatusOr<absl::Duration> ParseLifetime(const std::string& text) {
         return absl::Hours(count);
       case 'm':
         return absl::Minutes(count);
+      case 's':
+        return absl::Seconds(count);
     }
   }
-  return UsageError(absl::StrCat("--expires is '", text, "'; say 90d, 12h, 30m or never"));
+  return UsageError(absl::StrCat("--expires is '", text, "'; say 90d, 12h, 30m, 45s or never"));
 }
 
 // A new file that its owner alone may read.
@@ -56,7 +58,7 @@ class TokenCreateVerb : public Verb {
   std::vector<Option> Options() override {
     return {{"NAME", "whom it is for", &name_, true},
             {"--role", "what its holder may do; repeatable", &roles_, true, {"client", "build", "measure", "admin"}},
-            {"--expires", "90d, 12h, 30m or never", &expires_},
+            {"--expires", "90d, 12h, 30m, 45s or never", &expires_},
             {"--join", "workers exchange it for tokens of their own, and it is good for nothing else", &join_},
             {"--to", "new file for the token, mode 0600, instead of stdout", &to_},
             OutputOption(&format_)};

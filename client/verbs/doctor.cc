@@ -81,7 +81,9 @@ class DoctorVerb : public Verb {
       CheckWorkers(*connection, *capabilities, &checks);
     } else {
       checks.push_back({"server", false, std::string(capabilities.status().message()),
-                        "start one with `fusiond`, or name one with --server or FUSION_SERVER"});
+                        absl::IsUnavailable(capabilities.status())
+                            ? "start one with `fusiond`, or name one with --server or FUSION_SERVER"
+                            : "read docs/guides/serve-a-network.md, part 4"});
     }
     Print(checks);
     if (!capabilities.ok()) return ExitCodeOf(capabilities.status());

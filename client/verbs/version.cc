@@ -25,7 +25,7 @@ class VersionVerb : public Verb {
     if (capabilities.ok()) {
       std::printf("fusiond   %s at %s\n", capabilities->server_version().c_str(), common.endpoint.address.c_str());
     } else {
-      std::fprintf(stderr, "no server at %s\n", common.endpoint.address.c_str());
+      std::fprintf(stderr, "%s\n", std::string(capabilities.status().message()).c_str());
     }
     return kExitOk;
   }

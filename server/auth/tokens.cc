@@ -47,6 +47,7 @@ absl::StatusOr<std::unique_ptr<TokenBook>> TokenBook::Open(Store* store, Clock c
   ASSIGN_OR_RETURN(std::vector<TokenRow> rows, store->Tokens());
   absl::MutexLock lock(&book->mutex_);
   for (TokenRow& row : rows) book->tokens_.emplace(row.id, row);
+  book->looked_ms_ = absl::ToUnixMillis(book->clock_());
   return book;
 }
 
@@ -114,6 +115,17 @@ std::vector<TokenRow> TokenBook::List() const {
   std::stable_sort(rows.begin(), rows.end(),
                    [](const TokenRow& a, const TokenRow& b) { return a.created_ms < b.created_ms; });
   return rows;
+}
+
+std::vector<std::string> TokenBook::TakeExpired() {
+  const int64_t now_ms = absl::ToUnixMillis(clock_());
+  std::vector<std::string> expired;
+  absl::MutexLock lock(&mutex_);
+  for (const auto& [id, row] : tokens_) {
+    if (row.expires_ms > looked_ms_ && row.expires_ms <= now_ms) expired.push_back(id);
+  }
+  looked_ms_ = now_ms;
+  return expired;
 }
 
 absl::StatusOr<TokenRow> TokenBook::Check(absl::string_view token) const {

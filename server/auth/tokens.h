@@ -46,6 +46,8 @@ class TokenBook {
   // Durable when it returns, and from then on Check refuses the token. NOT_FOUND for an unknown id.
   absl::StatusOr<TokenRow> Revoke(const std::string& id);
   std::vector<TokenRow> List() const;  // the oldest first
+  // The ids of the tokens that have expired since the call before, or since Open.
+  std::vector<std::string> TakeExpired();
 
   // The token's row. Fails with UNAUTHENTICATED if it is unknown, expired or revoked, without telling an unknown id
   // from a wrong secret. Takes the same time whichever character is wrong.
@@ -61,6 +63,7 @@ class TokenBook {
   const Clock clock_;
   mutable absl::Mutex mutex_;
   std::map<std::string, TokenRow> tokens_ ABSL_GUARDED_BY(mutex_);  // by id
+  int64_t looked_ms_ ABSL_GUARDED_BY(mutex_) = 0;                   // when TakeExpired looked last
 };
 
 }  // namespace fusion

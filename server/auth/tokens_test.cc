@@ -96,7 +96,11 @@ TEST_F(TokensTest, TokensExpireAndAreRevoked) {
   EXPECT_EQ(created->row.expires_ms, absl::ToUnixMillis(now_ + absl::Hours(1)));
   now_ += absl::Hours(1) - absl::Milliseconds(1);
   EXPECT_TRUE(book->Check(created->token).ok());
+  EXPECT_THAT(book->TakeExpired(), ::testing::IsEmpty());
   now_ += absl::Milliseconds(1);
+  EXPECT_THAT(book->TakeExpired(), ::testing::ElementsAre(created->row.id));
+  EXPECT_THAT(book->TakeExpired(), ::testing::IsEmpty()) << "each once";
+  EXPECT_THAT(Open()->TakeExpired(), ::testing::IsEmpty()) << "no call has lasted since before the start";
   Refused(*book, created->token, "expired on 2027-01-15 09:00 UTC");
 
   const auto other = book->Create({"stolen", {Role::kClient, Role::kAdmin}});

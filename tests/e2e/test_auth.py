@@ -48,6 +48,15 @@ class Tokens(harness.ServerTest):
         self.assertEqual(result.code, code, result)
         return result
 
+    def watch(self, job, token):
+        process = subprocess.Popen(
+            [harness.BIN / "fusionctl", "--server", self.address, "--tls-ca", self.authority.file, "--token-file", token,
+             "--progress", "plain", "job", "watch", job], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+            env=self.server.environment())
+        self.addCleanup(process.wait)
+        self.addCleanup(process.kill)
+        return process
+
     def test_a_caller_needs_a_token_and_its_role(self):
         refused = self.remote("job", "list", code=4)
         self.assertIn("wants a token", refused.err)
@@ -108,12 +117,7 @@ class Tokens(harness.ServerTest):
         job = self.remote("submit", model, "--detach", token=path).out.split()[0]
         watches = {}
         for name, token in (("leaver", path), ("stayer", other)):
-            watches[name] = subprocess.Popen(
-                [harness.BIN / "fusionctl", "--server", self.address, "--tls-ca", self.authority.file, "--token-file", token,
-                 "--progress", "plain", "job", "watch", job], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-                env=self.server.environment())
-            self.addCleanup(watches[name].wait)
-            self.addCleanup(watches[name].kill)
+            watches[name] = self.watch(job, token)
             while "queued" not in watches[name].stderr.readline():
                 self.assertIsNone(watches[name].poll())
         self.ctl("auth", "token", "revoke", token_id)
@@ -124,6 +128,24 @@ class Tokens(harness.ServerTest):
         self.ctl("job", "cancel", job)
         watches["stayer"].communicate(timeout=harness.HANG)
         self.assertNotEqual(watches["stayer"].returncode, 4)
+
+    def test_a_stream_ends_when_its_token_expires(self):
+        other, _ = self.token("owner", "client")
+        model = self.write("expires.onnx", onnx_model.elementwise_and_softmax(seed=53))
+        job = self.remote("submit", model, "--detach", token=other).out.split()[0]
+        for seconds in (6, 24, 96):  # a busy machine takes long to open a stream
+            path, _ = self.token("visitor%d" % seconds, "client", extra=("--expires", "%ds" % seconds))
+            watch = self.watch(job, path)
+            if "queued" not in watch.stderr.readline():
+                watch.wait()
+                continue
+            _, words = watch.communicate(timeout=harness.HANG)
+            self.assertEqual(watch.returncode, 4, words)
+            self.assertIn("expired on", words)
+            break
+        else:
+            self.fail("no stream was opened")
+        self.ctl("job", "cancel", job)
 
     def test_a_worker_joins_and_can_be_sent_away(self):
         join, join_id = self.token("rack", "build", "measure", extra=("--join", "--expires", "1h"))
