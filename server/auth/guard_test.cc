@@ -7,15 +7,21 @@
 #include <grpcpp/grpcpp.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <filesystem>
 #include <set>
+#include <thread>
+#include <utility>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
+#include "absl/time/clock.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "proto/auth.grpc.pb.h"
 #include "server/server.h"
 #include "server/testing/fake_compile.h"
 #include "server/testing/test_client.h"
@@ -52,7 +58,7 @@ TEST(MethodTableTest, HoldsEveryMethodOnce) {
 }
 
 // A server whose callers say their roles: "roles client,build", or "roles " for a caller that it knows and that has
-// none.
+// none; "roles client token ID" names a token, too.
 class GuardTest : public testing::Test {
  protected:
   GuardTest() : folder_(absl::StrCat("/tmp/fusion-guard-test-", getpid())) {
@@ -60,10 +66,12 @@ class GuardTest : public testing::Test {
     ServerOptions options;
     options.state_folder = folder_;
     options.listen = {absl::StrCat("unix:", folder_, "/s")};
-    options.identify = [](const Caller& caller) -> absl::StatusOr<Principal> {
+    options.identify = [this](const Caller& caller) -> absl::StatusOr<Principal> {
       absl::string_view roles = caller.authorization;
       if (!absl::ConsumePrefix(&roles, "roles ")) return absl::UnauthenticatedError("say who you are");
-      return Principal{"somebody", RolesOf(roles)};
+      const std::pair<std::string, std::string> said = absl::StrSplit(roles, absl::MaxSplits(" token ", 1));
+      if (!said.second.empty()) ++asked_with_token_;
+      return Principal{"somebody", RolesOf(said.first), said.second};
     };
     auto server = Server::Start(options, {FakeCompile, FakePlan, {"dnnfusion", "none"}, FakeCheckRule});
     EXPECT_TRUE(server.ok()) << server.status();
@@ -95,6 +103,7 @@ class GuardTest : public testing::Test {
   }
 
   const std::string folder_;
+  std::atomic<int> asked_with_token_{0};
   std::unique_ptr<Server> server_;
   std::unique_ptr<TestClient> client_;
 };
@@ -126,6 +135,58 @@ TEST_F(GuardTest, EveryMethodRefusesTheAnonymousAndEachWrongRole) {
   }
   EXPECT_GT(refused, 0);
   EXPECT_GT(let_in, 0);
+}
+
+// Calls that wait for their client on a thread of the server, and one that waits for the server on none.
+TEST_F(GuardTest, RevokingEndsCallsOfEveryShape) {
+  v1::CreateTokenRequest wanted;
+  v1::CreateTokenResponse made;
+  wanted.set_name("n");
+  wanted.add_roles("client");
+  const auto auth = v1::Auth::NewStub(client_->channel);
+  {
+    grpc::ClientContext context;
+    context.AddMetadata("authorization", "roles admin");
+    ASSERT_TRUE(auth->CreateToken(&context, wanted, &made).ok());
+  }
+  const std::string all = "roles client,build,measure,admin token ";
+  grpc::ClientContext write, import, sync, other;
+  for (grpc::ClientContext* context : {&write, &import, &sync}) {
+    context->AddMetadata("authorization", all + made.info().id());
+  }
+  other.AddMetadata("authorization", all + "another");
+
+  v1::WriteResponse written, others_written;
+  const auto writer = client_->blobs->Write(&write, &written);
+  const auto others_writer = client_->blobs->Write(&other, &others_written);
+  v1::ProfileImportResponse imported;
+  const auto importer = client_->profile->Import(&import, &imported);
+  grpc::Status polled;
+  std::thread poll([&] {
+    v1::SynchronizeRequest request;
+    v1::SynchronizeResponse response;
+    request.set_worker_id("w");
+    *request.mutable_info() = CpuWorkerInfo("w");
+    request.set_max_wait_ms(50000);
+    polled = client_->worker->Synchronize(&sync, request, &response);
+  });
+  // The guard asks a second time when it has noted a call.
+  while (asked_with_token_ < 2 * 4) absl::SleepFor(absl::Milliseconds(1));
+  {
+    grpc::ClientContext context;
+    v1::RevokeTokenRequest request;
+    v1::TokenInfo revoked;
+    context.AddMetadata("authorization", "roles admin");
+    request.set_id(made.info().id());
+    ASSERT_TRUE(auth->RevokeToken(&context, request, &revoked).ok());
+    EXPECT_GT(revoked.revoked_ms(), 0);
+  }
+  poll.join();
+  EXPECT_EQ(polled.error_code(), grpc::StatusCode::CANCELLED) << polled.error_message();
+  EXPECT_EQ(writer->Finish().error_code(), grpc::StatusCode::CANCELLED);
+  EXPECT_EQ(importer->Finish().error_code(), grpc::StatusCode::CANCELLED);
+  others_writer->WritesDone();
+  EXPECT_TRUE(others_writer->Finish().ok());
 }
 
 TEST_F(GuardTest, HealthAloneIsAnonymousAndNothingListsTheMethods) {
