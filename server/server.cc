@@ -140,6 +140,7 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const ServerOptions& optio
   if (!options.metrics_address.empty()) {
     ASSIGN_OR_RETURN(state->metrics_port, metrics->Serve(options.metrics_address));
   }
+  RETURN_IF_ERROR(state->jobs->Restore());
   state->farm->Start();
   state->grpc = builder.BuildAndStart();
   std::unique_ptr<Server> server(new Server(std::move(state)));
@@ -151,7 +152,7 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const ServerOptions& optio
     server->state_->addresses.push_back(WithPort(options.listen[i], ports[i]));
   }
   if (server->state_->grpc == nullptr) return absl::InternalError("gRPC did not start");
-  RETURN_IF_ERROR(server->state_->jobs->Start());
+  server->state_->jobs->Start();
   return server;
 }
 

@@ -43,7 +43,14 @@ absl::StatusOr<std::string> SqliteStore::InsertJob(const JobRow& job, const std:
 
 absl::Status SqliteStore::StartJob(const std::string& id, int64_t now_ms) {
   return writer_->Write([&](Connection& db) {
-    return db.Run("UPDATE jobs SET state = 2, started_ms = ? WHERE id = ? AND state IN (1, 2)", {now_ms, id});
+    return db.Run("UPDATE jobs SET state = 2, started_ms = ?, attempts = attempts + 1 WHERE id = ? AND state IN (1, 2)",
+                  {now_ms, id});
+  });
+}
+
+absl::Status SqliteStore::GiveJobBack(const std::string& id) {
+  return writer_->Write([&](Connection& db) {
+    return db.Run("UPDATE jobs SET state = 1, attempts = MAX(attempts - 1, 0) WHERE id = ? AND state = 2", {id});
   });
 }
 
@@ -74,7 +81,7 @@ absl::StatusOr<std::vector<JobRow>> SqliteStore::QueryJobs(const std::string& ta
   RETURN_IF_ERROR(Read([&](Connection& db) {
     return db.Query(
         absl::StrCat("SELECT id, key, model_name, target, client_id, request, state, created_ms, started_ms, "
-                     "finished_ms, account, bundle_digest, bundle_bytes, error_code, error_message, checks, "
+                     "finished_ms, account, bundle_digest, bundle_bytes, error_code, error_message, checks, attempts, "
                      "(SELECT COALESCE(MAX(seq), 0) FROM job_events WHERE job_id = jobs.id) FROM jobs ",
                      tail),
         values, [&](const SqlRow& row) {
@@ -86,7 +93,8 @@ absl::StatusOr<std::vector<JobRow>> SqliteStore::QueryJobs(const std::string& ta
           job.account = row.Text(10), job.bundle_digest = row.Text(11), job.bundle_bytes = row.Int(12);
           job.error_code = static_cast<int>(row.Int(13)), job.error_message = row.Text(14);
           job.checks = row.Text(15);
-          job.last_seq = row.Int(16);
+          job.attempts = static_cast<int>(row.Int(16));
+          job.last_seq = row.Int(17);
           jobs.push_back(std::move(job));
         });
   }));

@@ -32,6 +32,7 @@ struct JobRow {
   std::string error_message;
   std::string checks;    // what workers found in the finished bundle
   int64_t last_seq = 0;  // of the latest event; the store fills it on reading
+  int attempts = 0;      // starts that GiveJobBack has not taken back; the store fills it on reading
 };
 
 struct JobEventRow {
@@ -163,7 +164,10 @@ class Store {
   // Jobs. If a job with the same key is in flight, InsertJob inserts nothing and returns that job's id, else `job.id`.
   // The store assigns an event's seq, from 1 without gaps.
   virtual absl::StatusOr<std::string> InsertJob(const JobRow& job, const std::string& first_event) = 0;
+  // The job is running, and has one attempt more.
   virtual absl::Status StartJob(const std::string& id, int64_t now_ms) = 0;
+  // A running job is queued again, and its attempt does not count.
+  virtual absl::Status GiveJobBack(const std::string& id) = 0;
   // Fails with FAILED_PRECONDITION if the job is final already. `result` is also stored in the results table.
   virtual absl::Status FinishJob(const JobRow& job, const std::string& last_event,
                                  const std::optional<ResultRow>& result) = 0;

@@ -21,6 +21,8 @@ namespace fusion {
 namespace {
 
 constexpr int kMaxPlansAtOnce = 4;
+// Jobs that may wait for a worker beside those that compile. Each holds a thread and its model.
+constexpr int kMostAway = 32;
 constexpr size_t kMaxPlanJsonBytes = 3 << 20;
 constexpr size_t kMaxRewriteBytes = 512 << 10;  // all together; gRPC limits a message to 4 MiB
 
@@ -65,20 +67,71 @@ JobRunner::JobRunner(JobRunnerOptions options, CompilerFunctions compiler, Store
 
 JobRunner::~JobRunner() { Stop(); }
 
-absl::Status JobRunner::Start() {
+absl::Status JobRunner::Restore() {
   std::error_code error;
   std::filesystem::remove_all(options_.work_folder, error);
   std::filesystem::create_directories(options_.work_folder, error);
   if (error) return ErrnoStatus(error.value(), absl::StrCat("cannot make ", options_.work_folder));
   ASSIGN_OR_RETURN(std::vector<JobRow> unfinished, store_->UnfinishedJobs());
+  // Suspects first, so that they do not wait until no other job runs.
+  std::stable_partition(unfinished.begin(), unfinished.end(), [](const JobRow& job) { return job.attempts > 0; });
   for (const JobRow& job : unfinished) {
+    if (job.attempts >= options_.max_attempts) {
+      RETURN_IF_ERROR(GiveUp(job));
+      continue;
+    }
     AppendEvent(job.id, {"queued", 0, 0, "the server was restarted; the job starts again"}, v1::QUEUED);
-    options_.log({LogLevel::kInfo, "starts again after a restart", {{"job", job.id}}});
+    options_.log(
+        {LogLevel::kInfo, "starts again after a restart", {{"job", job.id}, {"attempts", absl::StrCat(job.attempts)}}});
     absl::MutexLock lock(&mutex_);
     queue_.push_back(job.id);
+    if (job.attempts > 0) suspects_.insert(job.id);
   }
-  for (int i = 0; i < std::max(1, options_.compile_threads); ++i) threads_.emplace_back([this] { Loop(); });
   return absl::OkStatus();
+}
+
+absl::Status JobRunner::GiveUp(const JobRow& job) {
+  std::string stage = "none";
+  ASSIGN_OR_RETURN(const std::vector<JobEventRow> events, store_->JobEvents(job.id, job.last_seq - 1, 1));
+  v1::JobEvent last;
+  if (!events.empty() && last.ParseFromString(events.back().event) && !last.stage().empty()) stage = last.stage();
+  v1::SubmitRequest request;
+  request.ParseFromString(job.request);
+  std::string digests;
+  if (request.files_size() > 0) digests = absl::StrJoin(request.files(0).chunk_digests(), " ").substr(0, 1000);
+  return Finish(
+      job,
+      absl::InternalError(absl::StrCat("the server ended ", job.attempts, " times while it compiled '", job.model_name,
+                                       "'; the job is not tried again. Last stage: ", stage, "; target: ", job.target,
+                                       "; key: ", job.key, "; chunks of the model: ", digests)),
+      {}, std::nullopt);
+}
+
+void JobRunner::Start() {
+  for (int i = 0; i < std::max(1, options_.compile_threads) + kMostAway; ++i) threads_.emplace_back([this] { Loop(); });
+}
+
+bool JobRunner::HasPlace(const std::string& job_id) const {
+  if (suspects_.count(job_id)) return places_taken_ == 0;
+  return !suspect_runs_ && places_taken_ < std::max(1, options_.compile_threads);
+}
+
+void JobRunner::TakePlace(const std::string& job_id) {
+  ++places_taken_;
+  suspect_runs_ = suspects_.count(job_id) > 0;
+}
+
+void JobRunner::LeavePlace(const std::string& job_id) {
+  --places_taken_;
+  if (suspects_.count(job_id)) suspect_runs_ = false;
+}
+
+void JobRunner::Away(const std::string& job_id, bool away) {
+  absl::MutexLock lock(&mutex_);
+  if (away) return LeavePlace(job_id);
+  const auto may_go_on = [&]() ABSL_NO_THREAD_SAFETY_ANALYSIS { return stopping_ || HasPlace(job_id); };
+  mutex_.Await(absl::Condition(&may_go_on));
+  TakePlace(job_id);
 }
 
 void JobRunner::BeginStop() {
@@ -308,17 +361,21 @@ void JobRunner::Loop() {
     {
       absl::MutexLock lock(&mutex_);
       mutex_.Await(absl::Condition(
-          +[](JobRunner* runner)
-               ABSL_NO_THREAD_SAFETY_ANALYSIS { return runner->stopping_ || !runner->queue_.empty(); },
+          +[](JobRunner* runner) ABSL_NO_THREAD_SAFETY_ANALYSIS {
+            return runner->stopping_ || (!runner->queue_.empty() && runner->HasPlace(runner->queue_.front()));
+          },
           this));
       if (stopping_) return;
       job_id = std::move(queue_.front());
       queue_.pop_front();
+      TakePlace(job_id);
       cancel = cancel_flags_[job_id] = std::make_shared<std::atomic<bool>>(false);
     }
     Run(job_id, cancel);
     absl::MutexLock lock(&mutex_);
     cancel_flags_.erase(job_id);
+    LeavePlace(job_id);
+    suspects_.erase(job_id);
   }
 }
 
@@ -346,14 +403,18 @@ void JobRunner::Run(const std::string& job_id, const std::shared_ptr<std::atomic
   const Hooks hooks{[&] { return stopping_ || cancel->load(); }, [&] { return cancel->load(); },
                     [&](const ProgressEvent& event) {
                       if (throttle.Passes(event)) AppendEvent(job_id, event, v1::RUNNING);
-                    }};
+                    },
+                    [&](bool away) { Away(job_id, away); }};
   v1::Checks checks;
   absl::StatusOr<ResultRow> performed = Perform(job_id, request, folder, hooks, &checks);
   absl::Status outcome = performed.status();
   std::optional<ResultRow> result;
   if (outcome.ok()) result = *std::move(performed);
   // The shutdown interrupted the job, not the user: the row stays unfinished, and the next start takes it up.
-  if (!outcome.ok() && stopping_ && !cancel->load()) return;
+  if (!outcome.ok() && stopping_ && !cancel->load()) {
+    (void)store_->GiveJobBack(job_id);
+    return;
+  }
   if (!outcome.ok() && cancel->load()) outcome = absl::CancelledError("cancelled");
   // A full disk must not leave the job unfinished, because watchers wait for its end.
   for (absl::Status finished = Finish(*job, outcome, checks, result); !finished.ok();) {
@@ -373,7 +434,9 @@ absl::StatusOr<AttachedWorker> JobRunner::DeviceFor(const v1::SubmitRequest& req
   if (!device.has_value()) {
     const std::string message = absl::StrCat("no worker for ", target, "; kinds attached: ", farm_->AttachedKinds());
     hooks.progress({"queued", 0, 0, message});
+    hooks.away(true);
     device = farm_->AwaitDevice(target, QueueTimeout(request), hooks.cancelled);
+    hooks.away(false);
     if (hooks.cancelled()) return absl::CancelledError("cancelled");
     if (!device.has_value()) {
       return absl::FailedPreconditionError(
@@ -420,6 +483,7 @@ absl::StatusOr<ResultRow> JobRunner::Perform(const std::string& job_id, const v1
   FarmJob farm_job = MakeFarmJob(job_id, device, options, request);
   farm_job.cancelled = hooks.cancelled_by_user;
   farm_job.progress = hooks.progress;
+  farm_job.away = hooks.away;
   ASSIGN_OR_RETURN(std::optional<ResultRow> result, UsableResult(key, device));
   // A job that starts again with the server often needs nothing but a worker, which attaches a little later.
   if (result.has_value() && !IsAttached(device)) AwaitFirstWorker(options.target, hooks.cancelled);

@@ -1,8 +1,13 @@
 // JobRunner: takes submissions, runs compilations on its own threads, and stores their rows and events.
 //
 // A submission is answered only after the job has a row. Identical submissions in flight share one job; a submission
-// that was compiled before is answered from the results table. After a crash, unfinished jobs start again. Stop()
-// leaves unfinished jobs to the next start.
+// that was compiled before is answered from the results table. Stop() leaves unfinished jobs to the next start.
+//
+// After a crash, unfinished jobs start again. Those that ran at the crash may be its reason, so they start one at a
+// time and beside no other job: whichever ends the server again is the one that did it, and is given up after
+// `max_attempts` (docs/decisions/0040-nothing-is-tried-for-ever.md).
+//
+// Jobs that wait for a worker which is not there take none of the `compile_threads` places.
 #ifndef FUSION_SERVER_JOBS_JOB_RUNNER_H_
 #define FUSION_SERVER_JOBS_JOB_RUNNER_H_
 
@@ -11,6 +16,8 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
+#include <set>
 #include <string>
 #include <thread>
 #include <vector>
@@ -46,7 +53,8 @@ struct JobRunnerOptions {
   // Returns whether a worker for this kind of device may attach soon, because fusiond is looking for the device or is
   // starting its worker. A submission for that kind then keeps waiting. Must be thread-safe; may be empty.
   std::function<bool(const std::string& kind)> is_expected;
-  Log log = NoLog();  // every line about a job has its id in the field "job"
+  Log log = NoLog();     // every line about a job has its id in the field "job"
+  int max_attempts = 3;  // starts of a job that ended with the server's death
 };
 
 class JobRunner {
@@ -57,8 +65,11 @@ class JobRunner {
 
   const std::vector<std::string>& planners() const { return compiler_.planners; }
 
-  // Queues the store's unfinished jobs and starts the threads.
-  absl::Status Start();
+  // Queues the store's unfinished jobs, and ends those that have had all their attempts. Call it once, before anybody
+  // can submit.
+  absl::Status Restore();
+  // Starts the threads.
+  void Start();
   // Accepts no new jobs, and lets compilations end without changing their rows. Compilations may be waiting for the
   // farm, so the caller stops the farm next; then Stop joins the threads. Both are idempotent.
   void BeginStop();
@@ -88,13 +99,20 @@ class JobRunner {
   void AwaitFirstWorker(const std::string& target, const std::function<bool()>& cancelled) const;
   // Replaces the device's rates with those that the profile database holds for this kind of device.
   absl::Status TakeProfiledRates(DeviceModel* device);
+  absl::Status GiveUp(const JobRow& job);
   void Loop();
   void Run(const std::string& job_id, const std::shared_ptr<std::atomic<bool>>& cancel);
+  bool HasPlace(const std::string& job_id) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void TakePlace(const std::string& job_id) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void LeavePlace(const std::string& job_id) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Gives up the place of a running job while it waits for a worker that is not there, and waits for one afterwards.
+  void Away(const std::string& job_id, bool away);
   // What a running job is told and asks.
   struct Hooks {
     std::function<bool()> cancelled;          // by the user or by a shutdown
     std::function<bool()> cancelled_by_user;  // what the farm asks: it ends its waits at a shutdown itself
     std::function<void(const ProgressEvent&)> progress;
+    std::function<void(bool away)> away;  // begins and ends a wait for a worker that is not there
   };
   // Compiles unless the store has the bundle, and checks it. `checks` are for the job, those of the result last.
   absl::StatusOr<ResultRow> Perform(const std::string& job_id, const v1::SubmitRequest& request,
@@ -124,6 +142,9 @@ class JobRunner {
   absl::Mutex mutex_;
   std::deque<std::string> queue_ ABSL_GUARDED_BY(mutex_);
   std::map<std::string, std::shared_ptr<std::atomic<bool>>> cancel_flags_ ABSL_GUARDED_BY(mutex_);
+  std::set<std::string> suspects_ ABSL_GUARDED_BY(mutex_);  // jobs that ran when a server died
+  int places_taken_ ABSL_GUARDED_BY(mutex_) = 0;
+  bool suspect_runs_ ABSL_GUARDED_BY(mutex_) = false;  // it has all places
   std::vector<std::thread> threads_;
 };
 

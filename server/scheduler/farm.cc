@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "absl/cleanup/cleanup.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -310,6 +311,11 @@ absl::Status Farm::AwaitFinals(const FarmWait& wait, Batch* batch) {
   size_t told_done = static_cast<size_t>(-1);
   std::string told_message;
   absl::Time worker_seen = absl::Now();
+  bool away = false;
+  const auto tell_away = [&](bool now_away) {
+    if (wait.away && away != now_away) wait.away(away = now_away);
+  };
+  const auto come_back = absl::MakeCleanup([&] { tell_away(false); });
   while (batch->done < all) {
     std::string message;
     {
@@ -331,6 +337,7 @@ absl::Status Farm::AwaitFinals(const FarmWait& wait, Batch* batch) {
         changed_.WaitWithTimeout(&mutex_, absl::Milliseconds(100));
       }
     }
+    tell_away(!message.empty());
     if (wait.cancelled && wait.cancelled()) return absl::CancelledError("cancelled");
     if (wait.progress && (batch->done != told_done || message != told_message)) {
       wait.progress(static_cast<int64_t>(batch->done), static_cast<int64_t>(all), message);

@@ -61,6 +61,9 @@ struct FarmWait {
   std::function<void(int64_t done, int64_t total, const std::string&)> progress;  // may be empty
   absl::Duration queue_timeout =
       absl::Minutes(10);  // without a worker that could do the task; after that the wait fails with FAILED_PRECONDITION
+  // Called with true when there is no worker that could do the tasks, and with false when there is one or the wait
+  // ends. May block. May be empty.
+  std::function<void(bool)> away = {};
 };
 
 // Makes the content of a result (a measurement, binaries) durable before its task is done. An error rejects the result,

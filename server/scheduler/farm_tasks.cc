@@ -293,7 +293,7 @@ absl::StatusOr<std::vector<std::string>> FarmToolchain::Build(absl::Span<const B
                   for (int64_t t = 0; t < done; ++t) units_done += static_cast<int64_t>(members[t].size());
                   job_.progress({"build", units_done, static_cast<int64_t>(first_missing.size()), message});
                 },
-                job_.queue_timeout};
+                job_.queue_timeout, job_.away};
   ASSIGN_OR_RETURN(std::vector<FarmOutcome> outcomes, job_.farm->RunAll(tasks, wait));
   for (size_t t = 0; t < tasks.size(); ++t) {
     RETURN_IF_ERROR(outcomes[t].status);
@@ -318,7 +318,7 @@ absl::StatusOr<FarmOutcome> RunModelOnFarm(const FarmJob& job, const v1::ModelRu
   task.key = Sha256Hex(absl::StrCat("model run ", job.threads, " ", task.requirement, ":", task.payload));
   task.description = description;
   task.timeout = kModelRunTimeout;
-  const FarmWait wait{job.cancelled, nullptr, std::min(job.queue_timeout, kMeasureQueueTimeout)};
+  const FarmWait wait{job.cancelled, nullptr, std::min(job.queue_timeout, kMeasureQueueTimeout), job.away};
   ASSIGN_OR_RETURN(std::vector<FarmOutcome> outcomes, job.farm->RunAll({task}, wait));
   return std::move(outcomes[0]);
 }
@@ -389,7 +389,7 @@ absl::Status FarmOracle::Measure(absl::Span<const LatencyQuestion> questions, co
                       [&](int64_t done, int64_t total, const std::string& message) {
                         job_.progress({"profiling", done, total, message});
                       },
-                      std::min(job_.queue_timeout, kMeasureQueueTimeout)};
+                      std::min(job_.queue_timeout, kMeasureQueueTimeout), job_.away};
   ASSIGN_OR_RETURN(const std::vector<FarmOutcome> outcomes, job_.farm->RunAll(measure.tasks, wait));
   ASSIGN_OR_RETURN(const auto measured, job_.store->MedianLatencies(keys));
   // If nothing was ever measured, the worker cannot measure; the kernel is not the reason.

@@ -38,6 +38,7 @@ struct FarmJob {
   absl::Duration queue_timeout = absl::Minutes(10);
   std::function<bool()> cancelled;
   std::function<void(const ProgressEvent&)> progress;
+  std::function<void(bool)> away = {};  // FarmWait::away
 };
 
 class FarmToolchain : public Toolchain {

@@ -1,0 +1,150 @@
+// Tests the job runner on a farm, a compiler and a database of its own, without gRPC.
+#include "server/jobs/job_runner.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <map>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "absl/synchronization/mutex.h"
+#include "server/testing/fake_compile.h"
+#include "server/testing/temporary_state.h"
+
+namespace fusion {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::Pair;
+
+class JobRunnerTest : public ::testing::Test {
+ protected:
+  void TearDown() override {
+    runner_->BeginStop();
+    farm_.Stop();
+    runner_->Stop();
+  }
+  void Make(int compile_threads, CompilerFunctions compiler) {
+    JobRunnerOptions options;
+    options.work_folder = absl::StrCat(state_.folder(), "/work");
+    options.compile_threads = compile_threads;
+    options.first_worker_grace = absl::ZeroDuration();
+    runner_ = std::make_unique<JobRunner>(options, std::move(compiler), &state_.store(), &state_.artifacts(), &farm_,
+                                          &metrics_);
+  }
+  // A request to compile a model with these bytes for a device whose model is stored.
+  v1::SubmitRequest Model(const std::string& bytes, const std::string& target = "cuda:sm_90") {
+    v1::SubmitRequest request;
+    request.set_model_name(bytes);
+    request.mutable_options()->set_target(target);
+    v1::ModelFile* file = request.add_files();
+    file->set_path("model.onnx");
+    file->set_size_bytes(static_cast<int64_t>(bytes.size()));
+    const absl::StatusOr<Artifact> chunk = state_.artifacts().Put(bytes);
+    EXPECT_TRUE(chunk.ok()) << chunk.status();
+    file->add_chunk_digests(chunk->digest);
+    return request;
+  }
+  std::string Submit(const v1::SubmitRequest& request) {
+    const auto response = runner_->Submit(request, [] { return false; });
+    EXPECT_TRUE(response.ok()) << response.status();
+    return response.ok() ? response->job_id() : "";
+  }
+  // Waits until the job has an event for which `holds`, and returns the job.
+  JobRow Await(const std::string& id, const std::function<bool(const JobRow&, const v1::JobEvent&)>& holds) {
+    absl::Mutex mutex;
+    int64_t wakes = 0, seen = -1;
+    const int64_t token = runner_->hub().Subscribe(id, [&] {
+      absl::MutexLock lock(&mutex);
+      ++wakes;
+    });
+    while (true) {
+      {
+        absl::MutexLock lock(&mutex);
+        const auto changed = [&] { return wakes != seen; };
+        mutex.Await(absl::Condition(&changed));
+        seen = wakes;
+      }
+      const absl::StatusOr<JobRow> job = state_.store().GetJob(id);
+      EXPECT_TRUE(job.ok()) << job.status();
+      bool found = false;
+      const auto events = state_.store().JobEvents(id, 0, 1000);
+      for (const JobEventRow& row : *events) {
+        v1::JobEvent event;
+        event.ParseFromString(row.event);
+        found = found || holds(*job, event);
+      }
+      if (!found) continue;
+      runner_->hub().Unsubscribe(token);
+      return *job;
+    }
+  }
+  JobRow AwaitEnd(const std::string& id) {
+    return Await(id, [](const JobRow& job, const v1::JobEvent&) { return IsFinal(job.state); });
+  }
+  JobRow AwaitMessage(const std::string& id, const std::string& words) {
+    return Await(
+        id, [&](const JobRow&, const v1::JobEvent& event) { return event.message().find(words) != std::string::npos; });
+  }
+
+  testing::TemporaryState state_;
+  Metrics metrics_;
+  Farm farm_{&state_.store(), &state_.artifacts(), &metrics_,
+             [](const TaskRow&, const std::string&, const AttachedWorker&) { return absl::OkStatus(); }};
+  std::unique_ptr<JobRunner> runner_;
+};
+
+TEST_F(JobRunnerTest, AJobThatComesBeforeTheStartRunsOnce) {
+  absl::Mutex mutex;
+  std::map<std::string, int> runs;
+  int begun = 0;
+  bool go_on = false;
+  Make(2, {[&](const ModelFiles& files, const CompileOptions& options, const CompileContext& context,
+               const std::string& path) {
+             {
+               absl::MutexLock lock(&mutex);
+               ++runs[files.model_name];
+               ++begun;
+               mutex.Await(absl::Condition(&go_on));
+             }
+             return FakeCompile(files, options, context, path);
+           },
+           FakePlan,
+           {"dnnfusion", "none"},
+           FakeCheckRule});
+  farm_.Start();
+  ASSERT_TRUE(runner_->Restore().ok());
+  const std::string early = Submit(Model("ok early"));
+  runner_->Start();
+  const std::string late = Submit(Model("ok late"));
+  {
+    absl::MutexLock lock(&mutex);
+    const auto both_threads_run = [&] { return begun == 2; };
+    mutex.Await(absl::Condition(&both_threads_run));
+    EXPECT_THAT(runs, ElementsAre(Pair("ok early", 1), Pair("ok late", 1)));
+    go_on = true;
+  }
+  EXPECT_EQ(AwaitEnd(early).state, JobPhase::kSucceeded);
+  EXPECT_EQ(AwaitEnd(late).state, JobPhase::kSucceeded);
+}
+
+TEST_F(JobRunnerTest, JobsThatWaitForAWorkerKeepNoOtherJobFromRunning) {
+  Make(1, {FakeCompile, FakePlan, {"dnnfusion", "none"}, FakeCheckRule});
+  farm_.Start();
+  ASSERT_TRUE(runner_->Restore().ok());
+  runner_->Start();
+  v1::SubmitRequest first_of_its_kind = Model("ok", "cpu"), builder = Model("build 1");
+  for (v1::SubmitRequest* request : {&first_of_its_kind, &builder}) request->set_queue_timeout_ms(60000);
+  const std::string waits_for_device = Submit(first_of_its_kind);
+  AwaitMessage(waits_for_device, "no worker for cpu");
+  const std::string waits_for_builder = Submit(builder);
+  AwaitMessage(waits_for_builder, "no worker for cuda");
+  EXPECT_EQ(AwaitEnd(Submit(Model("ok"))).state, JobPhase::kSucceeded);
+  EXPECT_EQ(state_.store().GetJob(waits_for_device)->state, JobPhase::kRunning);
+  EXPECT_EQ(state_.store().GetJob(waits_for_builder)->state, JobPhase::kRunning);
+}
+
+}  // namespace
+}  // namespace fusion
