@@ -7,6 +7,7 @@
 #include "server/grpc_status.h"
 #include "server/metrics/metrics.h"
 #include "server/services.h"
+#include "server/stream_places.h"
 
 namespace fusion {
 namespace {
@@ -17,8 +18,9 @@ constexpr int64_t kPieceBytes = 1 << 20;
 
 class BlobService : public v1::Blobs::Service {
  public:
-  BlobService(Guard* guard, ArtifactStore* artifacts, Metrics* metrics)
-      : guard_(guard), artifacts_(artifacts), metrics_(metrics) {}
+  BlobService(Guard* guard, ArtifactStore* artifacts, Metrics* metrics, StreamPlaces* streams,
+              std::function<absl::Status()> room)
+      : guard_(guard), artifacts_(artifacts), metrics_(metrics), streams_(streams), room_(std::move(room)) {}
 
   grpc::Status FindMissing(grpc::ServerContext* context, const v1::FindMissingRequest* request,
                            v1::FindMissingResponse* response) override {
@@ -44,10 +46,14 @@ class BlobService : public v1::Blobs::Service {
                      v1::WriteResponse* response) override {
     const absl::StatusOr<Permit> permit = guard_->Authorize(context, "/fusion.v1.Blobs/Write");
     if (!permit.ok()) return ToGrpc(permit.status());
+    const auto place = streams_->Take([context] { context->TryCancel(); });
+    if (!place.ok()) return ToGrpc(place.status());
+    if (const absl::Status room = room_(); !room.ok()) return ToGrpc(room);
     Incoming incoming;
     UploadBatch batch(artifacts_);  // installs complete blobs in any case: an interrupted client sends less later
     v1::WriteRequest message;
     while (reader->Read(&message)) {
+      (*place)->Progress();
       absl::Status status = Take(message, &incoming, &batch, response);
       if (!status.ok()) return ToGrpc(status);
     }
@@ -63,10 +69,14 @@ class BlobService : public v1::Blobs::Service {
     if (!IsDigest(request->digest())) {
       return ToGrpc(absl::InvalidArgumentError("a digest is not 64 lower-case hex digits"));
     }
+    const auto place = streams_->Take([context] { context->TryCancel(); });
+    if (!place.ok()) return ToGrpc(place.status());
     v1::ReadResponse response;
     return ToGrpc(artifacts_->Stream(request->digest(), request->offset(), kPieceBytes, [&](absl::string_view piece) {
       response.set_data(piece.data(), piece.size());
-      return writer->Write(response) ? absl::OkStatus() : absl::CancelledError("the reader hung up");
+      if (!writer->Write(response)) return absl::CancelledError("the reader hung up");
+      (*place)->Progress();
+      return absl::OkStatus();
     }));
   }
 
@@ -120,12 +130,15 @@ class BlobService : public v1::Blobs::Service {
   Guard* const guard_;
   ArtifactStore* const artifacts_;
   Metrics* const metrics_;
+  StreamPlaces* const streams_;
+  const std::function<absl::Status()> room_;
 };
 
 }  // namespace
 
-std::unique_ptr<grpc::Service> MakeBlobService(Guard* guard, ArtifactStore* artifacts, Metrics* metrics) {
-  return std::make_unique<BlobService>(guard, artifacts, metrics);
+std::unique_ptr<grpc::Service> MakeBlobService(Guard* guard, ArtifactStore* artifacts, Metrics* metrics,
+                                               StreamPlaces* streams, std::function<absl::Status()> room) {
+  return std::make_unique<BlobService>(guard, artifacts, metrics, streams, std::move(room));
 }
 
 }  // namespace fusion

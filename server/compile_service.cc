@@ -4,6 +4,7 @@
 #include "absl/strings/str_cat.h"
 #include "compiler/api/generator_version.h"
 #include "proto/compile.grpc.pb.h"
+#include "runtime/base/status_macros.h"
 #include "server/artifacts/model_files.h"
 #include "server/auth/guard.h"
 #include "server/disk_executor.h"
@@ -32,7 +33,6 @@ class Watch : public grpc::ServerWriteReactor<v1::JobEvent> {
       absl::MutexLock lock(&mutex_);
       self_.reset(this);
     }
-    token_ = jobs_->hub().Subscribe(job_id_, [this] { Wake(); });
     Wake();
   }
 
@@ -61,8 +61,8 @@ class Watch : public grpc::ServerWriteReactor<v1::JobEvent> {
   }
   void OnDone() override {
     permit_.reset();
-    jobs_->hub().Unsubscribe(token_);  // Wake is not called after this
-    std::shared_ptr<Watch> self;       // last reference, unless work on the executor holds one
+    if (token_ != 0) jobs_->hub().Unsubscribe(token_);  // Wake is not called after this
+    std::shared_ptr<Watch> self;                        // last reference, unless work on the executor holds one
     absl::MutexLock lock(&mutex_);
     std::swap(self, self_);
   }
@@ -90,9 +90,13 @@ class Watch : public grpc::ServerWriteReactor<v1::JobEvent> {
     }
     constexpr int kBatch = 64;
     const bool closed = jobs_->hub().closed();  // asked without our lock, since the hub calls Wake with its lock held
-    absl::StatusOr<JobRow> job = store_->GetJob(job_id_);
-    absl::StatusOr<std::vector<JobEventRow>> rows = store_->JobEvents(job_id_, last_seq_, kBatch);
-    absl::Status status = job.ok() ? rows.status() : job.status();
+    absl::Status status = Subscribe();
+    // The events first: if the submission leaves the job between the two, `job` says which of them are not its own.
+    absl::StatusOr<std::vector<JobEventRow>> rows = std::vector<JobEventRow>();
+    if (status.ok()) rows = store_->JobEvents(runs_as_, last_seq_, kBatch);
+    absl::StatusOr<JobRow> job = store_->FindSubmission(job_id_);
+    if (status.ok()) status = job.ok() ? rows.status() : job.status();
+    if (status.ok() && job->left_seq > 0) OnlyOwn(*job, &*rows);
     absl::MutexLock lock(&mutex_);
     scheduled_ = false;
     if (!status.ok()) return FinishLocked(ToGrpc(status));
@@ -117,6 +121,28 @@ class Watch : public grpc::ServerWriteReactor<v1::JobEvent> {
       ScheduleLocked();
     }
   }
+  // Learns which job runs for the submission, and subscribes to its events before the first of them is read.
+  absl::Status Subscribe() {
+    if (token_ != 0) return absl::OkStatus();
+    ASSIGN_OR_RETURN(const JobRow job, store_->FindSubmission(job_id_));
+    runs_as_ = job.runs_as;
+    token_ = jobs_->hub().Subscribe(runs_as_, [this] { Wake(); });
+    return absl::OkStatus();
+  }
+  // Removes what the job did after the submission had left it, and adds its cancellation if that has not been sent. (If
+  // the job ended with it, that is the job's own last event.)
+  void OnlyOwn(const JobRow& job, std::vector<JobEventRow>* rows) {
+    while (!rows->empty() && rows->back().seq >= job.left_seq) rows->pop_back();
+    const int64_t last = rows->empty() ? last_seq_ : rows->back().seq;
+    if (last + 1 != job.left_seq) return;
+    v1::JobEvent event;
+    event.set_time_ms(job.finished_ms);
+    event.set_state(v1::CANCELLED);
+    event.set_stage("write");
+    event.mutable_error()->set_code(job.error_code);
+    event.mutable_error()->set_message(job.error_message);
+    rows->push_back({job.left_seq, event.SerializeAsString()});
+  }
   void FinishLocked(const grpc::Status& status) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     if (finished_) return;
     finished_ = true;
@@ -128,8 +154,9 @@ class Watch : public grpc::ServerWriteReactor<v1::JobEvent> {
   Store* const store_;
   DiskExecutor* const executor_;
   const std::string job_id_;
-  int64_t token_ = 0;
-  int64_t last_seq_;  // of the events read so far; used only on the executor
+  int64_t token_ = 0;    // 0: not subscribed yet. Written on the executor, before the call can finish
+  std::string runs_as_;  // used only on the executor
+  int64_t last_seq_;     // of the events read so far; used only on the executor
   v1::JobEvent current_;
 
   absl::Mutex mutex_;
@@ -220,7 +247,7 @@ class CompileService : public v1::Compile::WithCallbackMethod_Watch<v1::Compile:
   grpc::Status Get(grpc::ServerContext* context, const v1::GetJobRequest* request, v1::Job* response) override {
     const absl::StatusOr<Permit> permit = guard_->Authorize(context, "/fusion.v1.Compile/Get");
     if (!permit.ok()) return ToGrpc(permit.status());
-    return Answer(store_->GetJob(request->job_id()), response);
+    return Answer(store_->FindSubmission(request->job_id()), response);
   }
 
   grpc::Status List(grpc::ServerContext* context, const v1::ListJobsRequest* request,

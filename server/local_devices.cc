@@ -5,9 +5,9 @@
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
-#include "absl/time/clock.h"
 #include "compiler/backends/process/child_process.h"
 #include "compiler/cost/device_model.h"
+#include "runtime/base/steady_clock.h"
 #include "server/scheduler/farm.h"
 
 namespace fusion {
@@ -57,9 +57,9 @@ void LocalDevices::Stop(absl::Duration grace) {
   for (const Entry& entry : entries_) {
     if (entry.worker != nullptr) entry.worker->BeginStop();
   }
-  const absl::Time until = absl::Now() + grace;
+  const absl::Time until = SteadyNow() + grace;
   for (const Entry& entry : entries_) {
-    if (entry.worker != nullptr) entry.worker->Stop(std::max(absl::ZeroDuration(), until - absl::Now()));
+    if (entry.worker != nullptr) entry.worker->Stop(std::max(absl::ZeroDuration(), until - SteadyNow()));
   }
 }
 

@@ -9,8 +9,8 @@
 #include <climits>
 
 #include "absl/strings/str_cat.h"
-#include "absl/time/clock.h"
 #include "compiler/backends/process/child_process.h"
+#include "runtime/base/steady_clock.h"
 
 namespace fusion {
 
@@ -32,6 +32,7 @@ void LocalWorker::BeginStop() {
   absl::MutexLock lock(&mutex_);
   if (stopping_) return;
   stopping_ = true;
+  changed_.SignalAll();
   if (pid_ > 0) kill(pid_, SIGTERM);
 }
 
@@ -41,10 +42,8 @@ void LocalWorker::Stop(absl::Duration grace) {
   BeginStop();
   {
     absl::MutexLock lock(&mutex_);
-    mutex_.AwaitWithTimeout(
-        absl::Condition(
-            +[](LocalWorker* self) ABSL_NO_THREAD_SAFETY_ANALYSIS { return self->pid_ == 0; }, this),
-        grace);
+    const absl::Time until = SteadyNow() + grace;
+    while (pid_ != 0 && SteadyNow() < until) changed_.WaitFor(&mutex_, until - SteadyNow());
     if (pid_ > 0) kill(pid_, SIGKILL);
   }
   thread_.join();
@@ -57,7 +56,9 @@ LocalWorker::Endings LocalWorker::endings() const {
 
 bool LocalWorker::SleepUnlessStopped(absl::Duration duration) {
   absl::MutexLock lock(&mutex_);
-  return !mutex_.AwaitWithTimeout(absl::Condition(&stopping_), duration);
+  const absl::Time until = SteadyNow() + duration;
+  while (!stopping_ && SteadyNow() < until) changed_.WaitFor(&mutex_, until - SteadyNow());
+  return !stopping_;
 }
 
 std::optional<std::string> LocalWorker::RunOnce() {
@@ -86,6 +87,7 @@ std::optional<std::string> LocalWorker::RunOnce() {
   }
   absl::MutexLock lock(&mutex_);
   pid_ = 0;
+  changed_.SignalAll();
   if (stopping_) return std::nullopt;
   ++endings_.count;
   endings_.last = how;
@@ -98,10 +100,10 @@ void LocalWorker::Supervise() {
   constexpr absl::Duration kShortestPause = absl::Milliseconds(500), kLongestPause = absl::Seconds(30);
   absl::Duration pause = kShortestPause;
   while (true) {
-    const absl::Time start = absl::Now();
+    const absl::Time start = SteadyNow();
     const std::optional<std::string> how = RunOnce();
     if (!how.has_value()) return;
-    if (absl::Now() - start > absl::Minutes(1)) pause = kShortestPause;
+    if (SteadyNow() - start > absl::Minutes(1)) pause = kShortestPause;
     log_({LogLevel::kWarning,
           "the local worker ended",
           {{"name", name_}, {"how", *how}, {"starts_again_in", absl::FormatDuration(pause)}}});

@@ -15,6 +15,7 @@
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "runtime/log/log.h"
+#include "server/scheduler/steady_cond_var.h"
 
 namespace fusion {
 
@@ -44,6 +45,7 @@ class LocalWorker {
   const std::vector<std::string> argv_;
   const Log log_;
   mutable absl::Mutex mutex_;
+  SteadyCondVar changed_;  // stopping_ and pid_
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
   pid_t pid_ ABSL_GUARDED_BY(mutex_) = 0;
   Endings endings_ ABSL_GUARDED_BY(mutex_);

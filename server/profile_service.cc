@@ -12,6 +12,7 @@
 #include "server/jobs/job_runner.h"
 #include "server/scheduler/model_error_of.h"
 #include "server/services.h"
+#include "server/stream_places.h"
 
 namespace fusion {
 namespace {
@@ -34,6 +35,10 @@ v1::Measurement ToProto(const MeasurementRow& row) {
   proto.set_workload(row.workload);
   proto.set_structure(row.structure);
   proto.set_choices(row.choices);
+  proto.set_origin(row.origin);
+  proto.set_task(row.task);
+  proto.set_fence(row.fence);
+  proto.set_item(row.item);
   return proto;
 }
 
@@ -62,13 +67,16 @@ absl::StatusOr<MeasurementRow> FromProto(const v1::Measurement& proto) {
     return key.size() == 64 && key.find_first_not_of("0123456789abcdef") == std::string::npos;
   };
   const auto is_time = [](double ns) { return std::isfinite(ns) && ns >= 0; };
-  bool good = is_key(proto.question_key()) && !proto.device_fingerprint().empty() && proto.samples() > 0 &&
-              is_time(proto.min_ns()) && is_time(proto.median_ns()) && is_time(proto.p90_ns()) &&
-              is_time(proto.model_ns()) && (proto.workload().empty() || is_key(proto.workload())) &&
+  // A task without its origin would pass for one of this database.
+  bool good = proto.origin().empty() == proto.task().empty() && is_key(proto.question_key()) &&
+              !proto.device_fingerprint().empty() && proto.samples() > 0 && is_time(proto.min_ns()) &&
+              is_time(proto.median_ns()) && is_time(proto.p90_ns()) && is_time(proto.model_ns()) &&
+              (proto.workload().empty() || is_key(proto.workload())) &&
               (proto.structure().empty() || is_key(proto.structure())) && proto.samples_ns_size() <= 64;
   for (const double ns : proto.samples_ns()) good = good && is_time(ns);
-  for (const std::string* text : {&proto.measurement_key(), &proto.device_fingerprint(), &proto.description(),
-                                  &proto.worker(), &proto.toolchain(), &proto.choices()}) {
+  for (const std::string* text :
+       {&proto.measurement_key(), &proto.device_fingerprint(), &proto.description(), &proto.worker(),
+        &proto.toolchain(), &proto.choices(), &proto.origin(), &proto.task()}) {
     good = good && text->size() <= kMostText;
   }
   if (!good) {
@@ -76,18 +84,32 @@ absl::StatusOr<MeasurementRow> FromProto(const v1::Measurement& proto) {
                                                    proto.question_key().substr(0, 64), "', ", proto.samples(),
                                                    " samples, median ", proto.median_ns(), " ns"));
   }
-  return MeasurementRow{
-      proto.question_key(), proto.measurement_key(), proto.device_fingerprint(),
-      proto.description(),  proto.samples(),         proto.min_ns(),
-      proto.median_ns(),    proto.p90_ns(),          {proto.samples_ns().begin(), proto.samples_ns().end()},
-      proto.worker(),       proto.toolchain(),       proto.time_ms(),
-      proto.model_ns(),     proto.workload(),        proto.structure(),
-      proto.choices()};
+  return MeasurementRow{proto.question_key(),
+                        proto.measurement_key(),
+                        proto.device_fingerprint(),
+                        proto.description(),
+                        proto.samples(),
+                        proto.min_ns(),
+                        proto.median_ns(),
+                        proto.p90_ns(),
+                        {proto.samples_ns().begin(), proto.samples_ns().end()},
+                        proto.worker(),
+                        proto.toolchain(),
+                        proto.time_ms(),
+                        proto.model_ns(),
+                        proto.workload(),
+                        proto.structure(),
+                        proto.choices(),
+                        proto.origin(),
+                        proto.task(),
+                        proto.fence(),
+                        proto.item()};
 }
 
 class ProfileService : public v1::Profile::Service {
  public:
-  ProfileService(Guard* guard, Store* store, JobRunner* jobs) : guard_(guard), store_(store), jobs_(jobs) {}
+  ProfileService(Guard* guard, Store* store, JobRunner* jobs, StreamPlaces* streams)
+      : guard_(guard), store_(store), jobs_(jobs), streams_(streams) {}
 
   grpc::Status Stats(grpc::ServerContext* context, const v1::ProfileStatsRequest*,
                      v1::ProfileStats* response) override {
@@ -134,6 +156,8 @@ class ProfileService : public v1::Profile::Service {
                       grpc::ServerWriter<v1::ProfileRecord>* writer) override {
     const absl::StatusOr<Permit> permit = guard_->Authorize(context, "/fusion.v1.Profile/Export");
     if (!permit.ok()) return ToGrpc(permit.status());
+    const auto place = streams_->Take([context] { context->TryCancel(); });
+    if (!place.ok()) return ToGrpc(place.status());
     const absl::StatusOr<std::vector<DeviceRow>> devices = store_->Devices(request->device_fingerprint());
     if (!devices.ok()) return ToGrpc(devices.status());
     bool open = true;
@@ -147,6 +171,7 @@ class ProfileService : public v1::Profile::Service {
                                            [&](const MeasurementRow& row) {
                                              *record.mutable_measurement() = ToProto(row);
                                              open = open && writer->Write(record);
+                                             (*place)->Progress();
                                            }));
   }
 
@@ -154,6 +179,8 @@ class ProfileService : public v1::Profile::Service {
                       v1::ProfileImportResponse* response) override {
     const absl::StatusOr<Permit> permit = guard_->Authorize(context, "/fusion.v1.Profile/Import");
     if (!permit.ok()) return ToGrpc(permit.status());
+    const auto place = streams_->Take([context] { context->TryCancel(); });
+    if (!place.ok()) return ToGrpc(place.status());
     constexpr size_t kBatch = 1000;  // rows in a transaction
     std::vector<MeasurementRow> rows;
     const auto take = [&] {
@@ -165,6 +192,7 @@ class ProfileService : public v1::Profile::Service {
       return absl::OkStatus();
     };
     for (v1::ProfileRecord record; reader->Read(&record);) {
+      (*place)->Progress();
       if (record.has_device()) {
         if (const absl::Status taken = TakeDevice(record.device()); !taken.ok()) return ToGrpc(taken);
         continue;
@@ -209,12 +237,13 @@ class ProfileService : public v1::Profile::Service {
   Guard* const guard_;
   Store* const store_;
   JobRunner* const jobs_;
+  StreamPlaces* const streams_;
 };
 
 }  // namespace
 
-std::unique_ptr<grpc::Service> MakeProfileService(Guard* guard, Store* store, JobRunner* jobs) {
-  return std::make_unique<ProfileService>(guard, store, jobs);
+std::unique_ptr<grpc::Service> MakeProfileService(Guard* guard, Store* store, JobRunner* jobs, StreamPlaces* streams) {
+  return std::make_unique<ProfileService>(guard, store, jobs, streams);
 }
 
 }  // namespace fusion

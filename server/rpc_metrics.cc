@@ -6,7 +6,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
-#include "absl/time/clock.h"
+#include "runtime/base/steady_clock.h"
 
 namespace fusion {
 namespace {
@@ -14,13 +14,13 @@ namespace {
 class RpcMeter : public grpc::experimental::Interceptor {
  public:
   RpcMeter(Metrics* metrics, std::atomic<int>* in_flight, std::string method)
-      : metrics_(metrics), in_flight_(in_flight), method_(std::move(method)), start_(absl::Now()) {
+      : metrics_(metrics), in_flight_(in_flight), method_(std::move(method)), start_(SteadyNow()) {
     metrics_->Set(Metric::kRpcInFlight, ++*in_flight_);
   }
   ~RpcMeter() override {
     metrics_->Set(Metric::kRpcInFlight, --*in_flight_);
     metrics_->Count(Metric::kRpcRequests, {{"method", method_}, {"code", code_}});
-    metrics_->Observe(Metric::kRpcDuration, absl::ToDoubleSeconds(absl::Now() - start_), {{"method", method_}});
+    metrics_->Observe(Metric::kRpcDuration, absl::ToDoubleSeconds(SteadyNow() - start_), {{"method", method_}});
   }
   void Intercept(grpc::experimental::InterceptorBatchMethods* methods) override {
     if (methods->QueryInterceptionHookPoint(grpc::experimental::InterceptionHookPoints::PRE_SEND_STATUS)) {

@@ -15,12 +15,58 @@
 #include "server/rpc_metrics.h"
 #include "server/services.h"
 #include "server/state_folder.h"
+#include "server/stream_places.h"
 
 namespace fusion {
 namespace {
 
 constexpr int kExecutorThreads = 4;
 constexpr int kMaxCallThreads = 128;  // for unary calls and blob streams; polls and watches hold no thread
+constexpr int kMaxStreams = 96;       // of blobs and profiles; what is left answers other calls
+constexpr absl::Duration kLongestPauseOfStream = absl::Minutes(5);
+
+// Whether the server reports that it serves.
+class Serving {
+ public:
+  Serving(int64_t least_free_bytes, std::function<int64_t()> free_bytes, Log log)
+      : least_free_bytes_(least_free_bytes), free_bytes_(std::move(free_bytes)), log_(std::move(log)) {}
+
+  // Fails with RESOURCE_EXHAUSTED.
+  absl::Status Room() const {
+    const int64_t free_bytes = free_bytes_();
+    if (free_bytes < 0 || free_bytes >= least_free_bytes_) return absl::OkStatus();
+    return absl::ResourceExhaustedError(absl::StrCat("the server's disk has ", free_bytes >> 20,
+                                                     " MiB left, less than ", least_free_bytes_ >> 20,
+                                                     "; free some or give it a larger one"));
+  }
+  void Begin(grpc::HealthCheckServiceInterface* health) {
+    absl::MutexLock lock(&mutex_);
+    health_ = health;
+  }
+  void End() {
+    absl::MutexLock lock(&mutex_);
+    if (health_ != nullptr) health_->SetServingStatus(false);
+    health_ = nullptr;
+  }
+  void Observe(const absl::Status& stored) {
+    const absl::Status state = stored.ok() ? Room() : stored;
+    absl::MutexLock lock(&mutex_);
+    if (health_ == nullptr || state.ok() == serves_) return;
+    serves_ = state.ok();
+    health_->SetServingStatus(serves_);
+    LogLine line{serves_ ? LogLevel::kInfo : LogLevel::kError, serves_ ? "serves again" : "not serving", {}};
+    if (!serves_) line.fields.push_back({"error", state.ToString()});
+    log_(line);
+  }
+
+ private:
+  const int64_t least_free_bytes_;
+  const std::function<int64_t()> free_bytes_;
+  const Log log_;
+  absl::Mutex mutex_;
+  grpc::HealthCheckServiceInterface* health_ ABSL_GUARDED_BY(mutex_) = nullptr;  // null: before and after serving
+  bool serves_ ABSL_GUARDED_BY(mutex_) = true;
+};
 
 // Whoever reaches a socket is its owner. Every other address has TLS and wants tokens, or the server is insecure.
 Identify IdentifyBy(const TokenBook* tokens, bool tls) {
@@ -39,10 +85,12 @@ struct Server::State {
   std::unique_ptr<Metrics> metrics = std::make_unique<Metrics>();
   std::unique_ptr<Store> store;
   std::unique_ptr<ArtifactStore> artifacts;
+  std::unique_ptr<Serving> serving;
   std::unique_ptr<Farm> farm;
   std::unique_ptr<JobRunner> jobs;
   std::unique_ptr<DiskExecutor> executor;
   std::unique_ptr<TokenBook> tokens;
+  std::unique_ptr<StreamPlaces> streams = std::make_unique<StreamPlaces>(kMaxStreams, kLongestPauseOfStream);
   std::unique_ptr<Guard> guard;
   std::unique_ptr<ExpiryWatch> expiry;
   std::vector<std::unique_ptr<grpc::Service>> services;
@@ -77,8 +125,15 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const ServerOptions& optio
       },
       options.scheduler, options.log);
   RETURN_IF_ERROR(state->farm->Restore());
+  const std::function<int64_t()> free_bytes =
+      options.free_bytes ? options.free_bytes : [artifacts] { return artifacts->FreeBytes(); };
+  state->serving = std::make_unique<Serving>(options.least_free_bytes, free_bytes, options.log);
+  Serving* serving = state->serving.get();
+  const std::function<absl::Status()> room = [serving] { return serving->Room(); };
+  state->farm->SetObserver([serving](const absl::Status& stored) { serving->Observe(stored); });
   JobRunnerOptions job_options{absl::StrCat(options.state_folder, "/work"), options.compile_threads,
                                options.first_worker_grace, nullptr, options.log};
+  job_options.room = room;
   if (const LocalDevices* devices = options.local_devices; devices != nullptr) {
     job_options.is_expected = [devices](const std::string& kind) { return devices->IsExpected(kind); };
   }
@@ -128,10 +183,10 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const ServerOptions& optio
   state->services.push_back(MakeAuthService(guard, state->tokens.get(), options.log));
   state->services.push_back(MakeCompileService(guard, state->jobs.get(), store, state->farm.get(),
                                                state->executor.get(), options.local_devices));
-  state->services.push_back(MakeBlobService(guard, artifacts, metrics));
+  state->services.push_back(MakeBlobService(guard, artifacts, metrics, state->streams.get(), room));
   state->services.push_back(MakeWorkerService(guard, state->farm.get(), artifacts, state->executor.get()));
   state->services.push_back(MakeWorkerAdminService(guard, state->farm.get()));
-  state->services.push_back(MakeProfileService(guard, store, state->jobs.get()));
+  state->services.push_back(MakeProfileService(guard, store, state->jobs.get(), state->streams.get()));
   for (auto& service : state->services) builder.RegisterService(service.get());
   std::vector<std::unique_ptr<grpc::experimental::ServerInterceptorFactoryInterface>> interceptors;
   interceptors.push_back(MakeRpcMetrics(metrics));
@@ -152,6 +207,7 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const ServerOptions& optio
     server->state_->addresses.push_back(WithPort(options.listen[i], ports[i]));
   }
   if (server->state_->grpc == nullptr) return absl::InternalError("gRPC did not start");
+  serving->Begin(server->state_->grpc->GetHealthCheckService());
   server->state_->jobs->Start();
   return server;
 }
@@ -159,7 +215,7 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const ServerOptions& optio
 void Server::Shutdown(absl::Duration grace) {
   if (state_->stopped) return;
   state_->stopped = true;
-  if (state_->grpc != nullptr) state_->grpc->GetHealthCheckService()->SetServingStatus(false);
+  if (state_->serving != nullptr) state_->serving->End();
   state_->jobs->BeginStop();
   state_->farm->Stop();
   state_->jobs->Stop();

@@ -2,6 +2,7 @@
 #ifndef FUSION_SERVER_SERVER_H_
 #define FUSION_SERVER_SERVER_H_
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -30,7 +31,11 @@ struct ServerOptions {
   TlsFiles tls;           // of all addresses that are no sockets; none: they are not encrypted
   // Who calls. Empty: on a socket its owner, by TLS who the token says, else (insecure) anybody.
   Identify identify;
-  const LocalDevices* local_devices = nullptr;  // the devices of workers beside the server; must outlive the server
+  // Below that much free space on the state folder's disk the server takes no submissions and uploads and reports
+  // NOT_SERVING, so that the jobs that it has taken can still be stored. 0: no limit.
+  int64_t least_free_bytes = int64_t{256} << 20;
+  std::function<int64_t()> free_bytes = nullptr;  // a test's; else what the file system says
+  const LocalDevices* local_devices = nullptr;    // the devices of workers beside the server; must outlive the server
 };
 
 class Server {

@@ -1,6 +1,7 @@
 // Tests the services over a unix socket, with a compiler and workers whose behaviour the tests decide.
 #include "server/server.h"
 
+#include <grpcpp/generic/generic_stub.h>
 #include <unistd.h>
 
 #include <filesystem>
@@ -41,6 +42,7 @@ class ServerTest : public testing::Test {
     options.first_worker_grace = absl::Milliseconds(200);
     // No lease may end while a test runs, however busy the machine is.
     options.scheduler.lease = options.scheduler.heartbeat = absl::Hours(1);
+    options.free_bytes = [this] { return free_bytes_.load(); };
     options.log = [this](const LogLine& line) {
       absl::MutexLock lock(&log_mutex_);
       log_.push_back(line);
@@ -78,7 +80,28 @@ class ServerTest : public testing::Test {
     return "";
   }
 
+  // The answer of grpc.health.v1.Health/Check: 1 is SERVING, 2 is NOT_SERVING.
+  int Health() {
+    grpc::GenericStub stub(client_->channel);
+    grpc::ClientContext context;
+    grpc::ByteBuffer response;
+    grpc::CompletionQueue queue;
+    const grpc::Slice none("", 0);
+    const auto call =
+        stub.PrepareUnaryCall(&context, "/grpc.health.v1.Health/Check", grpc::ByteBuffer(&none, 1), &queue);
+    grpc::Status status;
+    call->StartCall();
+    call->Finish(&response, &status, nullptr);
+    void* tag = nullptr;
+    bool ok = false;
+    queue.Next(&tag, &ok);
+    grpc::Slice bytes;
+    if (!status.ok() || !response.DumpToSingleSlice(&bytes).ok() || bytes.size() != 2) return -1;
+    return bytes.begin()[1];
+  }
+
   static inline int counter_ = 0;
+  std::atomic<int64_t> free_bytes_{int64_t{1} << 40};
   absl::Mutex log_mutex_;
   std::vector<LogLine> log_ ABSL_GUARDED_BY(log_mutex_);
   const std::string folder_, address_;
@@ -385,23 +408,43 @@ TEST_F(ServerTest, WithoutAWorkerOfTheDevicePlansAreNotCompared) {
   EXPECT_THAT(last.account().not_compared(), HasSubstr("no worker with the device is attached (cuda"));
 }
 
-TEST_F(ServerTest, IdenticalSubmissionsInFlightShareOneJobAndCancelEndsIt) {
+TEST_F(ServerTest, WhoJoinsAJobCancelsForHimselfAndTheLastOneEndsIt) {
   FakeWorker worker(address_, "a");
   v1::SubmitRequest request = client_->Model("slow");
-  v1::SubmitResponse first = client_->Submit(request);
+  const v1::SubmitResponse first = client_->Submit(request);
   request.set_model_name("another name");
-  v1::SubmitResponse second = client_->Submit(request);
-  EXPECT_EQ(second.job_id(), first.job_id());
+  const v1::SubmitResponse second = client_->Submit(request);
   EXPECT_TRUE(second.joined());
+  EXPECT_EQ(second.key(), first.key());
+  EXPECT_NE(second.job_id(), first.job_id());
   client_->AwaitStarted(first.job_id());
-  std::thread watcher([&] { EXPECT_EQ(client_->Watch(first.job_id()).back().state(), v1::CANCELLED); });
-  grpc::ClientContext context;
-  v1::CancelJobRequest cancel;
-  v1::Job job;
-  cancel.set_job_id(first.job_id());
-  EXPECT_TRUE(client_->compile->Cancel(&context, cancel, &job).ok());
+  client_->AwaitStarted(second.job_id());
+  const auto cancel = [&](const std::string& id) {
+    grpc::ClientContext context;
+    v1::CancelJobRequest cancelled;
+    v1::Job job;
+    cancelled.set_job_id(id);
+    EXPECT_TRUE(client_->compile->Cancel(&context, cancelled, &job).ok());
+    EXPECT_EQ(job.job_id(), id);
+    EXPECT_EQ(job.state(), v1::CANCELLED);
+  };
+  std::vector<v1::JobEvent> of_first;
+  std::thread watcher([&] { of_first = client_->Watch(first.job_id()); });
+  cancel(first.job_id());
   watcher.join();
-  EXPECT_EQ(Get(first.job_id()).state(), v1::CANCELLED);
+  EXPECT_EQ(of_first.back().state(), v1::CANCELLED);
+  EXPECT_EQ(of_first.back().error().code(), grpc::CANCELLED);
+  EXPECT_EQ(client_->Watch(first.job_id(), of_first[0].seq()).back().seq(), of_first.back().seq()) << "the same again";
+  EXPECT_EQ(Get(first.job_id()).last_seq(), of_first.back().seq());
+  EXPECT_EQ(Get(second.job_id()).state(), v1::RUNNING) << "it is not his to end";
+  EXPECT_EQ(Get(second.job_id()).model_name(), "another name");
+  const v1::SubmitResponse third = client_->Submit(request);
+  EXPECT_TRUE(third.joined());
+  cancel(second.job_id());
+  std::thread last_watcher([&] { EXPECT_EQ(client_->Watch(third.job_id()).back().state(), v1::CANCELLED); });
+  cancel(third.job_id());
+  last_watcher.join();
+  EXPECT_FALSE(client_->Submit(request).joined()) << "a job that was cancelled is not in flight";
 }
 
 TEST_F(ServerTest, ErrorsOfTheCompilerKeepCodeAndWords) {
@@ -733,6 +776,7 @@ TEST_F(ServerTest, WatchOfAnUnknownJobAndManyWatchersAtOnce) {
   EXPECT_EQ(status.error_code(), grpc::NOT_FOUND);
   FakeWorker worker(address_, "a");
   v1::SubmitResponse job = client_->Submit(client_->Model("slow"));
+  client_->AwaitStarted(job.job_id());
   // More watches than there are threads for calls.
   std::vector<std::unique_ptr<grpc::ClientContext>> contexts;
   std::vector<std::unique_ptr<grpc::ClientReader<v1::JobEvent>>> readers;
@@ -760,6 +804,51 @@ TEST_F(ServerTest, WatchOfAnUnknownJobAndManyWatchersAtOnce) {
       EXPECT_EQ(last.state(), v1::CANCELLED);
     }
   }
+}
+
+TEST_F(ServerTest, SlowStreamsLeaveTheOtherCallsTheirThreads) {
+  const v1::SubmitRequest model = client_->Model("ok");
+  struct Stream {  // that sends nothing
+    grpc::ClientContext context;
+    v1::WriteResponse response;
+    std::unique_ptr<grpc::ClientWriter<v1::WriteRequest>> writer;
+  };
+  std::vector<std::unique_ptr<Stream>> streams;
+  const auto open = [&] {
+    streams.push_back(std::make_unique<Stream>());
+    Stream& stream = *streams.back();
+    stream.context.set_deadline(std::chrono::system_clock::now() + std::chrono::minutes(1));
+    stream.writer = client_->blobs->Write(&stream.context, &stream.response);
+    return &stream;
+  };
+  for (int i = 0; i < 96; ++i) {
+    open();
+    while (server_->metrics().Value(Metric::kRpcInFlight) <= i) std::this_thread::yield();
+  }
+  for (int i = 96; i < 140; ++i) {
+    const grpc::Status refused = open()->writer->Finish();
+    ASSERT_EQ(refused.error_code(), grpc::RESOURCE_EXHAUSTED) << "stream " << i << ": " << refused.error_message();
+    EXPECT_THAT(refused.error_message(), HasSubstr("96 streams are open"));
+  }
+  EXPECT_EQ(client_->Submit(model).state(), v1::QUEUED) << "other calls pass";
+  for (int i = 0; i < 96; ++i) streams[i]->context.TryCancel();
+  for (int i = 0; i < 96; ++i) streams[i]->writer->Finish();
+}
+
+TEST_F(ServerTest, AFullDiskIsToldBeforeAnythingIsLost) {
+  FakeWorker worker(address_, "a");
+  const v1::SubmitRequest request = client_->Model("build 1");
+  EXPECT_EQ(Health(), 1);
+  free_bytes_ = 1 << 20;
+  while (Health() == 1) std::this_thread::yield();
+  EXPECT_EQ(Health(), 2);
+  const grpc::Status refused = client_->TrySubmit(request);
+  EXPECT_EQ(refused.error_code(), grpc::RESOURCE_EXHAUSTED);
+  EXPECT_THAT(refused.error_message(), HasSubstr("the server's disk has 1 MiB left"));
+  EXPECT_EQ(client_->WriteBlob(Sha256Hex("new"), "new").error_code(), grpc::RESOURCE_EXHAUSTED);
+  free_bytes_ = int64_t{1} << 40;
+  while (Health() != 1) std::this_thread::yield();
+  EXPECT_EQ(client_->Watch(client_->Submit(request).job_id()).back().state(), v1::SUCCEEDED);
 }
 
 TEST_F(ServerTest, FolderAndAddressesBelongToOneServer) {

@@ -3,9 +3,11 @@
 #ifndef FUSION_SERVER_SERVICES_H_
 #define FUSION_SERVER_SERVICES_H_
 
+#include <functional>
 #include <memory>
 #include <string>
 
+#include "absl/status/status.h"
 #include "runtime/log/log.h"
 
 namespace grpc {
@@ -22,19 +24,21 @@ class JobRunner;
 class LocalDevices;
 class Metrics;
 class Store;
+class StreamPlaces;
 class TokenBook;
 
 extern const char kServerVersion[];  // the project's version, from CMakeLists.txt
 
-// `devices` may be null.
+// `devices` may be null. `room` fails with RESOURCE_EXHAUSTED if the disk is too full to take uploads.
 std::unique_ptr<grpc::Service> MakeAuthService(Guard* guard, TokenBook* tokens, Log log);
 std::unique_ptr<grpc::Service> MakeCompileService(Guard* guard, JobRunner* jobs, Store* store, Farm* farm,
                                                   DiskExecutor* executor, const LocalDevices* devices);
-std::unique_ptr<grpc::Service> MakeBlobService(Guard* guard, ArtifactStore* artifacts, Metrics* metrics);
+std::unique_ptr<grpc::Service> MakeBlobService(Guard* guard, ArtifactStore* artifacts, Metrics* metrics,
+                                               StreamPlaces* streams, std::function<absl::Status()> room);
 std::unique_ptr<grpc::Service> MakeWorkerService(Guard* guard, Farm* farm, ArtifactStore* artifacts,
                                                  DiskExecutor* executor);
 std::unique_ptr<grpc::Service> MakeWorkerAdminService(Guard* guard, Farm* farm);
-std::unique_ptr<grpc::Service> MakeProfileService(Guard* guard, Store* store, JobRunner* jobs);
+std::unique_ptr<grpc::Service> MakeProfileService(Guard* guard, Store* store, JobRunner* jobs, StreamPlaces* streams);
 
 }  // namespace fusion
 

@@ -50,7 +50,7 @@ class SyncCall : public grpc::ServerUnaryReactor {
         gone_(std::make_shared<std::atomic<bool>>(false)) {}
   void OnCancel() override {
     *gone_ = true;
-    farm_->HungUp(worker_id_);
+    farm_->HungUp(worker_id_, gone_);
   }
   void OnDone() override { delete this; }
   const std::shared_ptr<std::atomic<bool>>& gone() const { return gone_; }
@@ -119,6 +119,9 @@ class WorkerService : public v1::Worker::CallbackService {
     if (request.has_current()) {
       poll.task_id = request.current().task_id();
       poll.fence = request.current().fence();
+      poll.stage = request.current().stage() == v1::WAITING        ? TaskStage::kWaiting
+                   : request.current().stage() == v1::RUNNING_TASK ? TaskStage::kRunning
+                                                                   : TaskStage::kUnknown;
       poll.finished = request.current().has_result();
       if (poll.finished) poll.result = TakeResult(request.current().result());
     }
@@ -194,7 +197,7 @@ class WorkerAdminService : public v1::WorkerAdmin::Service {
                         : row.view.task_id.empty() ? "idle"
                                                    : "busy");
       status->set_task(row.task_description);
-      status->set_last_seen_ms(absl::ToUnixMillis(row.view.last_seen));
+      status->set_last_seen_ms(absl::ToUnixMillis(row.last_seen));
       status->set_tasks_done(row.view.tasks_done);
       status->set_tasks_failed(row.view.tasks_failed);
       status->set_fingerprint(row.worker.fingerprint);

@@ -15,12 +15,14 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "absl/synchronization/notification.h"
+#include "absl/time/clock.h"
 #include "compiler/backends/cpu/toolchain/clang_toolchain.h"
 #include "compiler/backends/cuda/toolchain/nvrtc_toolchain.h"
 #include "compiler/backends/opencl/toolchain/opencl_toolchain.h"
 #include "compiler/cost/device_model.h"
 #include "proto/worker_protocol.h"
 #include "runtime/base/status_macros.h"
+#include "runtime/base/steady_clock.h"
 #include "worker/executor/build_executor.h"
 #include "worker/executor/decorators.h"
 #include "worker/executor/measure_executor.h"
@@ -261,7 +263,10 @@ absl::StatusOr<DeviceModel> DescribeDevice(const WorkerOptions& options) {
   std::thread holder([&] {
     const Turn turn = Turn::Take(options.turn_file, nullptr);
     taken.Notify();
-    probed.WaitForNotificationWithTimeout(kLongestTurnOfProbe);
+    // In steps of the steady clock: a timed wait of absl's would follow the wall clock.
+    for (const absl::Time end = SteadyNow() + kLongestTurnOfProbe; !probed.HasBeenNotified() && SteadyNow() < end;) {
+      absl::SleepFor(absl::Milliseconds(10));
+    }
   });
   taken.WaitForNotification();
   absl::StatusOr<DeviceModel> model = Probe(kind, options, toolchain);

@@ -70,6 +70,7 @@ absl::Status Connection::ExecScript(const std::string& sql) {
 absl::StatusOr<sqlite3_stmt*> Connection::Prepared(const std::string& sql, const std::vector<SqlValue>& values) {
   sqlite3_stmt*& statement = statements_[sql];
   if (statement == nullptr) {
+    if (on_statement_) on_statement_(sql);
     const int code = sqlite3_prepare_v3(db_, sql.c_str(), -1, SQLITE_PREPARE_PERSISTENT, &statement, nullptr);
     if (code != SQLITE_OK) return Error(code, absl::StrCat("cannot prepare '", sql, "'"));
   }

@@ -53,7 +53,9 @@ class Connection {
   absl::Status Query(const std::string& sql, const std::vector<SqlValue>& values,
                      const std::function<void(const SqlRow&)>& on_row);
   absl::StatusOr<int64_t> QueryInt(const std::string& sql);
-  int64_t changed_rows() const;  // by the latest Run
+  int64_t changed_rows() const;  // by the latest Run, triggers left out
+  // Called with the text of each statement when it is prepared.
+  void set_on_statement(std::function<void(const std::string&)> callback) { on_statement_ = std::move(callback); }
 
  private:
   explicit Connection(sqlite3* db) : db_(db) {}
@@ -62,6 +64,7 @@ class Connection {
 
   sqlite3* db_;
   std::map<std::string, sqlite3_stmt*> statements_;
+  std::function<void(const std::string&)> on_statement_;
 };
 
 }  // namespace fusion

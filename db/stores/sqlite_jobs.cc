@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "absl/strings/str_cat.h"
 #include "db/stores/sqlite_store.h"
 #include "runtime/base/status_macros.h"
@@ -30,7 +32,10 @@ absl::StatusOr<std::string> SqliteStore::InsertJob(const JobRow& job, const std:
   RETURN_IF_ERROR(writer_->Write([&](Connection& db) -> absl::Status {
     RETURN_IF_ERROR(db.Query("SELECT id FROM jobs WHERE key = ? AND state IN (1, 2)", {job.key},
                              [&](const SqlRow& row) { id = row.Text(0); }));
-    if (id != job.id) return absl::OkStatus();
+    if (id != job.id) {
+      return db.Run("INSERT INTO joined_submissions (id, job_id, model_name, client_id, created_ms) VALUES (?,?,?,?,?)",
+                    {job.id, id, job.model_name, job.client_id, job.created_ms});
+    }
     RETURN_IF_ERROR(db.Run(
         "INSERT INTO jobs (id, key, model_name, target, client_id, request, state, created_ms, started_ms, "
         "finished_ms, account, bundle_digest, bundle_bytes, checks) VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
@@ -75,28 +80,92 @@ absl::Status SqliteStore::AppendJobEvent(const std::string& job_id, const std::s
   return writer_->Write([&](Connection& db) { return InsertEvent(db, job_id, event); });
 }
 
+absl::StatusOr<SqliteStore::Leaving> SqliteStore::LeaveJob(const std::string& submission_id, int64_t now_ms,
+                                                           const std::string& cancelled, int error_code,
+                                                           const std::string& error_message) {
+  Leaving leaving;
+  RETURN_IF_ERROR(writer_->Write([&](Connection& db) -> absl::Status {
+    leaving = {};
+    std::string job_id = submission_id;
+    RETURN_IF_ERROR(db.Query("SELECT job_id FROM joined_submissions WHERE id = ?", {submission_id},
+                             [&](const SqlRow& row) { job_id = row.Text(0); }));
+    const std::string next_seq = "(SELECT COALESCE(MAX(seq), 0) + 1 FROM job_events WHERE job_id = ?2)";
+    const std::string in_flight = "EXISTS (SELECT 1 FROM jobs WHERE id = ?2 AND state IN (1, 2))";
+    RETURN_IF_ERROR(db.Run(
+        absl::StrCat("UPDATE ", job_id == submission_id ? "jobs" : "joined_submissions",
+                     " SET left_ms = ?3, left_seq = ", next_seq, " WHERE id = ?1 AND left_ms = 0 AND ", in_flight),
+        {submission_id, job_id, now_ms}));
+    leaving.left = db.changed_rows() == 1;
+    if (!leaving.left) return absl::OkStatus();
+    RETURN_IF_ERROR(
+        db.Run("UPDATE jobs SET state = 5, finished_ms = ?, error_code = ?, error_message = ? WHERE id = ? AND left_ms "
+               "> 0 AND "
+               "NOT EXISTS (SELECT 1 FROM joined_submissions WHERE job_id = jobs.id AND left_ms = 0)",
+               {now_ms, int64_t{error_code}, error_message, job_id}));
+    leaving.ended = db.changed_rows() == 1;
+    return leaving.ended ? InsertEvent(db, job_id, cancelled) : absl::OkStatus();
+  }));
+  return leaving;
+}
+
+namespace {
+
+// The columns of a job after those of its submission: id, model_name, client_id, created_ms, left_ms, left_seq.
+constexpr char kJobColumns[] =
+    ", jobs.id, jobs.key, jobs.target, jobs.request, jobs.state, jobs.started_ms, jobs.finished_ms, jobs.account, "
+    "jobs.bundle_digest, jobs.bundle_bytes, jobs.error_code, jobs.error_message, jobs.checks, jobs.attempts, (SELECT "
+    "COALESCE(MAX(seq), 0) FROM job_events WHERE job_id = jobs.id) ";
+
+JobRow ToJob(const SqlRow& row) {
+  JobRow job;
+  job.id = row.Text(0), job.model_name = row.Text(1), job.client_id = row.Text(2), job.created_ms = row.Int(3);
+  job.left_seq = row.Int(5);
+  job.runs_as = row.Text(6), job.key = row.Text(7), job.target = row.Text(8), job.request = row.Text(9);
+  job.state = static_cast<JobPhase>(row.Int(10));
+  job.started_ms = row.Int(11), job.finished_ms = row.Int(12);
+  job.account = row.Text(13), job.bundle_digest = row.Text(14), job.bundle_bytes = row.Int(15);
+  job.error_code = static_cast<int>(row.Int(16)), job.error_message = row.Text(17);
+  job.checks = row.Text(18);
+  job.attempts = static_cast<int>(row.Int(19));
+  job.last_seq = row.Int(20);
+  return job;
+}
+
+// What one sees who has left the job.
+void Leave(int64_t left_ms, JobRow* job) {
+  job->state = JobPhase::kCancelled;
+  job->finished_ms = left_ms;
+  job->last_seq = job->left_seq;
+  job->account.clear(), job->checks.clear(), job->bundle_digest.clear(), job->bundle_bytes = 0;
+  job->error_code = static_cast<int>(absl::StatusCode::kCancelled), job->error_message = "cancelled";
+}
+
+}  // namespace
+
 absl::StatusOr<std::vector<JobRow>> SqliteStore::QueryJobs(const std::string& tail,
                                                            const std::vector<SqlValue>& values) {
   std::vector<JobRow> jobs;
   RETURN_IF_ERROR(Read([&](Connection& db) {
-    return db.Query(
-        absl::StrCat("SELECT id, key, model_name, target, client_id, request, state, created_ms, started_ms, "
-                     "finished_ms, account, bundle_digest, bundle_bytes, error_code, error_message, checks, attempts, "
-                     "(SELECT COALESCE(MAX(seq), 0) FROM job_events WHERE job_id = jobs.id) FROM jobs ",
-                     tail),
-        values, [&](const SqlRow& row) {
-          JobRow job;
-          job.id = row.Text(0), job.key = row.Text(1), job.model_name = row.Text(2), job.target = row.Text(3);
-          job.client_id = row.Text(4), job.request = row.Text(5);
-          job.state = static_cast<JobPhase>(row.Int(6));
-          job.created_ms = row.Int(7), job.started_ms = row.Int(8), job.finished_ms = row.Int(9);
-          job.account = row.Text(10), job.bundle_digest = row.Text(11), job.bundle_bytes = row.Int(12);
-          job.error_code = static_cast<int>(row.Int(13)), job.error_message = row.Text(14);
-          job.checks = row.Text(15);
-          job.attempts = static_cast<int>(row.Int(16));
-          job.last_seq = row.Int(17);
-          jobs.push_back(std::move(job));
-        });
+    return db.Query(absl::StrCat("SELECT id, model_name, client_id, created_ms, left_ms, left_seq", kJobColumns,
+                                 "FROM jobs ", tail),
+                    values, [&](const SqlRow& row) { jobs.push_back(ToJob(row)); });
+  }));
+  return jobs;
+}
+
+absl::StatusOr<std::vector<JobRow>> SqliteStore::QuerySubmissions(bool joined, const std::string& tail,
+                                                                  const std::vector<SqlValue>& values) {
+  const std::string s = joined ? "joined_submissions" : "jobs";
+  std::vector<JobRow> jobs;
+  RETURN_IF_ERROR(Read([&](Connection& db) {
+    return db.Query(absl::StrCat("SELECT ", s, ".id, ", s, ".model_name, ", s, ".client_id, ", s, ".created_ms, ", s,
+                                 ".left_ms, ", s, ".left_seq", kJobColumns, "FROM ", s,
+                                 joined ? " JOIN jobs ON jobs.id = joined_submissions.job_id " : " ", tail),
+                    values, [&](const SqlRow& row) {
+                      JobRow job = ToJob(row);
+                      if (row.Int(4) > 0) Leave(row.Int(4), &job);
+                      jobs.push_back(std::move(job));
+                    });
   }));
   return jobs;
 }
@@ -107,8 +176,26 @@ absl::StatusOr<JobRow> SqliteStore::GetJob(const std::string& id) {
   return std::move(jobs.front());
 }
 
+absl::StatusOr<JobRow> SqliteStore::FindSubmission(const std::string& id) {
+  ASSIGN_OR_RETURN(std::vector<JobRow> jobs, QuerySubmissions(false, "WHERE jobs.id = ?", {id}));
+  if (jobs.empty()) {
+    ASSIGN_OR_RETURN(jobs, QuerySubmissions(true, "WHERE joined_submissions.id = ?", {id}));
+  }
+  if (jobs.empty()) return absl::NotFoundError(absl::StrCat("no job '", id, "'"));
+  return std::move(jobs.front());
+}
+
 absl::StatusOr<std::vector<JobRow>> SqliteStore::ListJobs(int limit) {
-  return QueryJobs("ORDER BY number DESC LIMIT ?", {int64_t{limit}});
+  ASSIGN_OR_RETURN(std::vector<JobRow> jobs,
+                   QuerySubmissions(false, "ORDER BY jobs.number DESC LIMIT ?", {int64_t{limit}}));
+  ASSIGN_OR_RETURN(const std::vector<JobRow> joined,
+                   QuerySubmissions(true, "ORDER BY joined_submissions.created_ms DESC LIMIT ?", {int64_t{limit}}));
+  const auto newer = [](const JobRow& a, const JobRow& b) { return a.created_ms > b.created_ms; };
+  const size_t first = jobs.size();
+  jobs.insert(jobs.end(), joined.begin(), joined.end());
+  std::inplace_merge(jobs.begin(), jobs.begin() + static_cast<std::ptrdiff_t>(first), jobs.end(), newer);
+  if (jobs.size() > static_cast<size_t>(limit)) jobs.resize(static_cast<size_t>(limit));
+  return jobs;
 }
 
 absl::StatusOr<std::vector<JobRow>> SqliteStore::UnfinishedJobs() {

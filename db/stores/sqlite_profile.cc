@@ -2,6 +2,7 @@
 #include <bit>
 #include <cstring>
 
+#include "absl/strings/str_cat.h"
 #include "db/stores/sqlite_store.h"
 #include "runtime/base/status_macros.h"
 
@@ -48,11 +49,30 @@ struct MedianOfEachQuestion {
 absl::Status Insert(Connection& db, const MeasurementRow& row) {
   return db.Run(
       "INSERT INTO measurements (question_key, measurement_key, device_fingerprint, description, samples, "
-      "min_ns, median_ns, p90_ns, samples_ns, worker, toolchain, time_ms, model_ns, workload, structure, choices) "
-      "VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
-      {row.question_key, row.measurement_key, row.device_fingerprint, row.description, row.samples, row.min_ns,
-       row.median_ns, row.p90_ns, Bytes{PackDoubles(row.samples_ns)}, row.worker, row.toolchain, row.time_ms,
-       row.model_ns, row.workload, row.structure, row.choices});
+      "min_ns, median_ns, p90_ns, samples_ns, worker, toolchain, time_ms, model_ns, workload, structure, choices, "
+      "origin, task, fence, item) VALUES (?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,?12,?13,?14,?15,?16,"
+      "CASE WHEN ?18 <> '' AND ?17 = '' THEN (SELECT origin FROM identity) ELSE ?17 END,?18,?19,?20) "
+      "ON CONFLICT DO NOTHING",
+      {row.question_key,
+       row.measurement_key,
+       row.device_fingerprint,
+       row.description,
+       row.samples,
+       row.min_ns,
+       row.median_ns,
+       row.p90_ns,
+       Bytes{PackDoubles(row.samples_ns)},
+       row.worker,
+       row.toolchain,
+       row.time_ms,
+       row.model_ns,
+       row.workload,
+       row.structure,
+       row.choices,
+       row.origin,
+       row.task,
+       row.fence,
+       row.item});
 }
 
 }  // namespace
@@ -77,7 +97,7 @@ absl::StatusOr<int64_t> SqliteStore::MergeMeasurements(absl::Span<const Measurem
           [&](const SqlRow&) { known = true; }));
       if (known) continue;
       RETURN_IF_ERROR(Insert(db, row));
-      ++added;
+      added += db.changed_rows();
     }
     return absl::OkStatus();
   }));
@@ -103,8 +123,9 @@ absl::Status SqliteStore::ScanMeasurements(const MeasurementFilter& filter,
   return Read([&](Connection& db) {
     return db.Query(
         "SELECT question_key, measurement_key, device_fingerprint, description, samples, min_ns, median_ns, p90_ns, "
-        "samples_ns, worker, toolchain, time_ms, model_ns, workload, structure, choices FROM measurements WHERE (?1 = "
-        "'' OR substr(question_key, 1, "
+        "samples_ns, worker, toolchain, time_ms, model_ns, workload, structure, choices, origin, task, fence, item "
+        "FROM "
+        "measurements WHERE (?1 = '' OR substr(question_key, 1, "
         "length(?1)) = ?1) AND (?2 = '' OR instr(lower(description), lower(?2)) > 0) AND (?3 = '' OR "
         "device_fingerprint = ?3) ORDER BY id DESC LIMIT ?4",
         {filter.key_prefix, filter.contains, filter.device_fingerprint, int64_t{filter.limit}}, [&](const SqlRow& row) {
@@ -113,7 +134,8 @@ absl::Status SqliteStore::ScanMeasurements(const MeasurementFilter& filter,
                                      row.Double(6),  row.Double(7), UnpackDoubles(row.Text(8)),
                                      row.Text(9),    row.Text(10),  row.Int(11),
                                      row.Double(12), row.Text(13),  row.Text(14),
-                                     row.Text(15)};
+                                     row.Text(15),   row.Text(16),  row.Text(17),
+                                     row.Int(18),    row.Int(19)};
           on_row(measurement);
         });
   });
@@ -136,10 +158,11 @@ absl::StatusOr<bool> SqliteStore::MergeDevice(const DeviceRow& device) {
   bool taken = false;
   RETURN_IF_ERROR(writer_->Write([&](Connection& db) -> absl::Status {
     int64_t known = 0, measurements = 0;
-    RETURN_IF_ERROR(db.Query(
-        "SELECT (SELECT COUNT(*) FROM devices WHERE fingerprint = ?1), (SELECT COUNT(*) FROM measurements WHERE "
-        "device_fingerprint = ?1)",
-        {device.fingerprint}, [&](const SqlRow& row) { known = row.Int(0), measurements = row.Int(1); }));
+    RETURN_IF_ERROR(
+        db.Query("SELECT (SELECT COUNT(*) FROM devices WHERE fingerprint = ?1), COALESCE((SELECT measurements FROM "
+                 "device_counts "
+                 "WHERE fingerprint = ?1), 0)",
+                 {device.fingerprint}, [&](const SqlRow& row) { known = row.Int(0), measurements = row.Int(1); }));
     taken = known == 0 || device.measurements > measurements;
     if (!taken) return absl::OkStatus();
     return db.Run("INSERT OR REPLACE INTO devices (fingerprint, model_json, time_ms) VALUES (?,?,?)",
@@ -152,8 +175,9 @@ absl::StatusOr<std::vector<DeviceRow>> SqliteStore::Devices(const std::string& f
   std::vector<DeviceRow> devices;
   RETURN_IF_ERROR(Read([&](Connection& db) {
     return db.Query(
-        "SELECT fingerprint, model_json, time_ms, (SELECT COUNT(*) FROM measurements WHERE device_fingerprint = "
-        "fingerprint) FROM devices WHERE ?1 = '' OR fingerprint = ?1 ORDER BY fingerprint",
+        "SELECT fingerprint, model_json, time_ms, COALESCE((SELECT measurements FROM device_counts WHERE "
+        "device_counts.fingerprint = devices.fingerprint), 0) FROM devices WHERE ?1 = '' OR fingerprint = ?1 ORDER BY "
+        "fingerprint",
         {fingerprint}, [&](const SqlRow& row) {
           devices.push_back({row.Text(0), row.Text(1), row.Int(2), row.Int(3)});
         });
@@ -168,10 +192,11 @@ absl::StatusOr<std::vector<TrialRow>> SqliteStore::Trials(const std::string& wor
   std::string choices;
   const auto take = [&](double latency_ns) { trials.push_back({choices, latency_ns}); };
   RETURN_IF_ERROR(Read([&](Connection& db) {
+    // The index holds rows with a workload only, and SQLite uses it where the statement says so.
     return db.Query(
         "SELECT question_key, median_ns, choices FROM measurements JOIN (SELECT question_key AS question, MIN(id) AS "
-        "first FROM measurements WHERE workload = ?1 GROUP BY question_key) ON question_key = question WHERE workload "
-        "= ?1 ORDER BY first",
+        "first FROM measurements WHERE workload = ?1 AND workload <> '' GROUP BY question_key) ON question_key = "
+        "question WHERE workload = ?1 AND workload <> '' ORDER BY first",
         {workload}, [&](const SqlRow& row) {
           median.Row(row.Text(0), row.Double(1), take);
           choices = row.Text(2);
@@ -189,7 +214,8 @@ absl::StatusOr<std::vector<std::string>> SqliteStore::NeighbourChoices(const std
     // In SQLite, a bare column beside MIN() has the value of the row with the minimum.
     return db.Query(
         "SELECT choices FROM (SELECT workload AS one, choices, MIN(median_ns) FROM measurements WHERE structure = ? "
-        "AND workload <> ? GROUP BY workload) ORDER BY (SELECT MAX(id) FROM measurements WHERE workload = one) DESC",
+        "AND structure <> '' AND workload <> ? GROUP BY workload) ORDER BY (SELECT MAX(id) FROM measurements WHERE "
+        "workload = one AND workload <> '') DESC",
         {structure, workload}, [&](const SqlRow& row) {
           const std::string choices = row.Text(0);
           const bool known = std::find(fastest.begin(), fastest.end(), choices) != fastest.end();
@@ -216,9 +242,10 @@ absl::StatusOr<std::vector<ModelErrorRow>> SqliteStore::Errors(const std::string
 }
 
 absl::StatusOr<std::vector<ModelErrorRow>> SqliteStore::ModelErrors(const std::string& device_fingerprint) {
+  // Of all devices: for `profile stats` only, since it reads every measurement.
   return Errors(
-      "SELECT question_key, median_ns, model_ns FROM measurements WHERE model_ns > 0 AND (?1 = '' OR "
-      "device_fingerprint = ?1) ORDER BY question_key",
+      absl::StrCat("SELECT question_key, median_ns, model_ns FROM measurements WHERE model_ns > 0 AND ",
+                   device_fingerprint.empty() ? "?1 = ''" : "device_fingerprint = ?1", " ORDER BY question_key"),
       device_fingerprint);
 }
 
@@ -240,11 +267,11 @@ absl::Status SqliteStore::AppendPlanComparisons(absl::Span<const PlanComparisonR
     for (const PlanComparisonRow& row : rows) {
       RETURN_IF_ERROR(db.Run(
           "INSERT INTO plan_comparisons (plan_key, reference_key, device_fingerprint, description, threads, rounds, "
-          "ratio, ratio_low, ratio_high, median_ns, reference_ns, model_ns, reference_model_ns, worker, time_ms) "
-          "VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
+          "ratio, ratio_low, ratio_high, median_ns, reference_ns, model_ns, reference_model_ns, worker, time_ms, task, "
+          "fence, item) VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?) ON CONFLICT DO NOTHING",
           {row.plan_key, row.reference_key, row.device_fingerprint, row.description, int64_t{row.threads}, row.rounds,
            row.ratio, row.ratio_low, row.ratio_high, row.median_ns, row.reference_ns, row.model_ns,
-           row.reference_model_ns, row.worker, row.time_ms}));
+           row.reference_model_ns, row.worker, row.time_ms, row.task, row.fence, row.item}));
     }
     return absl::OkStatus();
   });

@@ -9,8 +9,9 @@ namespace fusion {
 absl::StatusOr<std::unique_ptr<Store>> OpenSqliteStore(const std::string& path, SqliteStoreOptions options) {
   ASSIGN_OR_RETURN(std::unique_ptr<Connection> connection, Connection::Open(path, Connection::Mode::kReadWrite));
   RETURN_IF_ERROR(Migrate(*connection, path, EmbeddedMigrations()));
-  return std::unique_ptr<Store>(
-      new SqliteStore(path, std::make_unique<Writer>(std::move(connection), std::move(options.on_commit))));
+  connection->set_on_statement(options.on_statement);
+  auto writer = std::make_unique<Writer>(std::move(connection), std::move(options.on_commit));
+  return std::unique_ptr<Store>(new SqliteStore(path, std::move(writer), std::move(options.on_statement)));
 }
 
 absl::Status SqliteStore::Read(const std::function<absl::Status(Connection&)>& read) {
@@ -24,6 +25,7 @@ absl::Status SqliteStore::Read(const std::function<absl::Status(Connection&)>& r
   }
   if (connection == nullptr) {
     ASSIGN_OR_RETURN(connection, Connection::Open(path_, Connection::Mode::kReadOnly));
+    connection->set_on_statement(on_statement_);
   }
   RETURN_IF_ERROR(connection->Run("BEGIN"));
   absl::Status status = read(*connection);

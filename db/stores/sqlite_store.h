@@ -14,7 +14,8 @@ namespace fusion {
 
 class SqliteStore : public Store {
  public:
-  SqliteStore(std::string path, std::unique_ptr<Writer> writer) : path_(std::move(path)), writer_(std::move(writer)) {}
+  SqliteStore(std::string path, std::unique_ptr<Writer> writer, std::function<void(const std::string&)> on_statement)
+      : path_(std::move(path)), on_statement_(std::move(on_statement)), writer_(std::move(writer)) {}
 
   absl::StatusOr<std::string> InsertJob(const JobRow& job, const std::string& first_event) override;
   absl::Status StartJob(const std::string& id, int64_t now_ms) override;
@@ -23,6 +24,9 @@ class SqliteStore : public Store {
                          const std::optional<ResultRow>& result) override;
   absl::Status AppendJobEvent(const std::string& job_id, const std::string& event) override;
   absl::StatusOr<JobRow> GetJob(const std::string& id) override;
+  absl::StatusOr<JobRow> FindSubmission(const std::string& id) override;
+  absl::StatusOr<Leaving> LeaveJob(const std::string& submission_id, int64_t now_ms, const std::string& cancelled,
+                                   int error_code, const std::string& error_message) override;
   absl::StatusOr<std::vector<JobRow>> ListJobs(int limit) override;
   absl::StatusOr<std::vector<JobRow>> UnfinishedJobs() override;
   absl::StatusOr<std::vector<JobEventRow>> JobEvents(const std::string& id, int64_t after_seq, int limit) override;
@@ -32,7 +36,7 @@ class SqliteStore : public Store {
   absl::Status PutTasks(absl::Span<const TaskRow> tasks) override;
   absl::StatusOr<std::optional<TaskRow>> FindTask(const std::string& key) override;
   absl::StatusOr<std::vector<TaskRow>> UnfinishedTasks() override;
-  absl::StatusOr<int64_t> MaxFence() override;
+  absl::StatusOr<int64_t> LastFence() override;
   absl::Status CancelUnfinishedTasks() override;
 
   absl::Status PutBuilds(absl::Span<const BuildRow> rows) override;
@@ -72,11 +76,15 @@ class SqliteStore : public Store {
   absl::Status Read(const std::function<absl::Status(Connection&)>& read);
   absl::StatusOr<std::optional<WorkerRow>> QueryWorker(const std::string& tail, const std::string& value);
   absl::StatusOr<std::vector<JobRow>> QueryJobs(const std::string& tail, const std::vector<SqlValue>& values);
+  // The same for submissions: each row as FindSubmission describes. `joined`: those that joined, else the first ones.
+  absl::StatusOr<std::vector<JobRow>> QuerySubmissions(bool joined, const std::string& tail,
+                                                       const std::vector<SqlValue>& values);
   // `sql` selects a name, a measured median and an estimate, ordered by name. Each name gives one row.
   absl::StatusOr<std::vector<ModelErrorRow>> Errors(const std::string& sql, const std::string& device_fingerprint);
   absl::StatusOr<std::vector<TaskRow>> QueryTasks(const std::string& tail, const std::vector<SqlValue>& values);
 
   const std::string path_;
+  const std::function<void(const std::string&)> on_statement_;
   const std::unique_ptr<Writer> writer_;
   absl::Mutex mutex_;
   std::vector<std::unique_ptr<Connection>> idle_readers_ ABSL_GUARDED_BY(mutex_);

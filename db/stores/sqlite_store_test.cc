@@ -1,10 +1,13 @@
-// Tests what only the SQLite engine guarantees: acknowledged writes survive kill -9.
+// Tests what only the SQLite engine guarantees: acknowledged writes survive kill -9, and questions use indices.
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <csignal>
 #include <filesystem>
+#include <mutex>
+#include <set>
 
+#include "db/sqlite/connection.h"
 #include "db/stores/store.h"
 #include "gtest/gtest.h"
 
@@ -42,6 +45,53 @@ TEST(SqliteStore, AcknowledgedRowsSurviveKill) {
   const int64_t kept = (*store)->GetJob("j")->last_seq;
   EXPECT_GE(kept, last + 1);
   EXPECT_LE(kept, last + 2) << "at most the one in flight besides what was acknowledged";
+}
+
+// No statement that the server uses while it compiles may read all measurements. The statements are those that the
+// store really prepares.
+TEST(SqliteStore, NoQuestionScansTheMeasurements) {
+  const std::string path = testing::TempDir() + "plans.db";
+  for (const char* suffix : {"", "-wal", "-shm"}) std::filesystem::remove(path + suffix);
+  std::mutex mutex;
+  std::set<std::string> statements;
+  SqliteStoreOptions options;
+  options.on_statement = [&](const std::string& sql) {
+    std::lock_guard<std::mutex> lock(mutex);
+    statements.insert(sql);
+  };
+  const auto store = OpenSqliteStore(path, options).value();
+  MeasurementRow row{"q", "m", "dev", "Conv", 1, 1, 1, 1, {1}, "w", "clang", 1, 5, "workload", "structure", "tile=1"};
+  row.task = "t";
+  ASSERT_TRUE(store->PutWorker({"w", "host", "cpu", "dev", "{}", 1}).ok());
+  ASSERT_TRUE(store->AppendMeasurements({row}).ok());
+  row.workload = "another workload", row.question_key = "q2", row.item = 1;
+  ASSERT_TRUE(store->MergeMeasurements({row}).ok());
+  EXPECT_TRUE(store->MedianLatencies({"q"})->at(0).has_value());
+  EXPECT_EQ(store->Devices("dev")->front().measurements, 2);
+  EXPECT_EQ(store->Devices("")->size(), 1u);
+  ASSERT_TRUE(store->MergeDevice({"dev", "{}", 1, 0}).ok());
+  EXPECT_EQ(store->Trials("workload")->size(), 1u);
+  EXPECT_EQ(store->NeighbourChoices("structure", "workload", 3)->size(), 1u);
+  EXPECT_EQ(store->ModelErrors("dev")->size(), 2u);
+
+  const auto connection = Connection::Open(path, Connection::Mode::kReadOnly).value();
+  int about_measurements = 0;
+  const auto scans = [&](const std::string& sql) {
+    std::string found;
+    if (sql.find("measurements") == std::string::npos) return found;
+    ++about_measurements;
+    EXPECT_TRUE(connection
+                    ->Query("EXPLAIN QUERY PLAN " + sql, {},
+                            [&](const SqlRow& step) {
+                              const std::string detail = step.Text(3);
+                              if (detail.rfind("SCAN measurements", 0) == 0) found += sql + ": " + detail + "\n";
+                            })
+                    .ok());
+    return found;
+  };
+  for (const std::string& sql : statements) EXPECT_EQ(scans(sql), "");
+  EXPECT_GE(about_measurements, 8) << "the test no longer sees the store's statements";
+  EXPECT_NE(scans("SELECT COUNT(*) FROM measurements WHERE worker = 'w'"), "") << "the check cannot fail";
 }
 
 }  // namespace

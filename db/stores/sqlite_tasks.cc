@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "absl/strings/str_cat.h"
 #include "db/stores/sqlite_store.h"
 #include "runtime/base/status_macros.h"
@@ -7,7 +9,9 @@ namespace fusion {
 absl::Status SqliteStore::PutTasks(absl::Span<const TaskRow> tasks) {
   if (tasks.empty()) return absl::OkStatus();
   return writer_->Write([&](Connection& db) -> absl::Status {
+    int64_t last_fence = 0;
     for (const TaskRow& task : tasks) {
+      RETURN_IF_ERROR(db.Run("DELETE FROM tasks WHERE key = ? AND id <> ?", {task.key, task.id}));
       RETURN_IF_ERROR(
           db.Run("INSERT OR REPLACE INTO tasks (id, key, kind, device_kind, requirement, description, payload_digest, "
                  "payload_bytes, timeout_ms, threads, state, attempts, fence, worker, result_digest, evidence, "
@@ -16,6 +20,10 @@ absl::Status SqliteStore::PutTasks(absl::Span<const TaskRow> tasks) {
                   task.description, task.payload_digest, task.payload_bytes, task.timeout_ms, int64_t{task.threads},
                   static_cast<int64_t>(task.state), int64_t{task.attempts}, task.fence, task.worker, task.result_digest,
                   task.evidence, task.created_ms, task.updated_ms}));
+      last_fence = std::max(last_fence, task.fence);
+    }
+    if (last_fence > 0) {
+      RETURN_IF_ERROR(db.Run("UPDATE counters SET value = ?1 WHERE name = 'fence' AND value < ?1", {last_fence}));
     }
     return absl::OkStatus();
   });
@@ -56,12 +64,14 @@ absl::StatusOr<std::vector<TaskRow>> SqliteStore::UnfinishedTasks() {
   return QueryTasks("WHERE state IN (1, 2) ORDER BY created_ms", {});
 }
 
-absl::StatusOr<int64_t> SqliteStore::MaxFence() {
-  int64_t fence = 0;
+absl::StatusOr<int64_t> SqliteStore::LastFence() {
+  std::optional<int64_t> fence;
   RETURN_IF_ERROR(Read([&](Connection& db) {
-    return db.Query("SELECT COALESCE(MAX(fence), 0) FROM tasks", {}, [&](const SqlRow& row) { fence = row.Int(0); });
+    return db.Query("SELECT value FROM counters WHERE name = 'fence'", {},
+                    [&](const SqlRow& row) { fence = row.Int(0); });
   }));
-  return fence;
+  if (!fence.has_value()) return absl::DataLossError("the database has no counter of fences");
+  return *fence;
 }
 
 absl::Status SqliteStore::CancelUnfinishedTasks() {

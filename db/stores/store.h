@@ -33,6 +33,9 @@ struct JobRow {
   std::string checks;    // what workers found in the finished bundle
   int64_t last_seq = 0;  // of the latest event; the store fills it on reading
   int attempts = 0;      // starts that GiveJobBack has not taken back; the store fills it on reading
+  // Of a submission (FindSubmission): the job that does its work, and where its own events end (0: with the job's).
+  std::string runs_as = {};
+  int64_t left_seq = 0;
 };
 
 struct JobEventRow {
@@ -90,6 +93,10 @@ struct MeasurementRow {
   int64_t time_ms = 0;
   double model_ns = 0;                       // 0: unknown
   std::string workload, structure, choices;  // of a tuning trial (compiler/cost/latency_oracle.h)
+  // The attempt that measured it: the database it was accepted by ("": this one), the task, its fence, the item in it.
+  // At most one row has the same four, unless `task` is "" (unknown).
+  std::string origin = {}, task = {};
+  int64_t fence = 0, item = 0;
 };
 
 struct TrialRow {
@@ -118,6 +125,8 @@ struct PlanComparisonRow {
   double model_ns = 0, reference_model_ns = 0;  // the cost model's estimates; 0: unknown
   std::string worker;
   int64_t time_ms = 0;
+  std::string task = {};  // as in MeasurementRow
+  int64_t fence = 0, item = 0;
 };
 
 // The latency that the cost model expected for a question or a plan, and the measured one.
@@ -161,7 +170,8 @@ class Store {
  public:
   virtual ~Store() = default;
 
-  // Jobs. If a job with the same key is in flight, InsertJob inserts nothing and returns that job's id, else `job.id`.
+  // Jobs. If a job with the same key is in flight, InsertJob adds `job` as a submission that joins it, and returns the
+  // id of the job in flight; else `job.id`.
   // The store assigns an event's seq, from 1 without gaps.
   virtual absl::StatusOr<std::string> InsertJob(const JobRow& job, const std::string& first_event) = 0;
   // The job is running, and has one attempt more.
@@ -173,17 +183,31 @@ class Store {
                                  const std::optional<ResultRow>& result) = 0;
   virtual absl::Status AppendJobEvent(const std::string& job_id, const std::string& event) = 0;
   virtual absl::StatusOr<JobRow> GetJob(const std::string& id) = 0;  // NOT_FOUND
-  virtual absl::StatusOr<std::vector<JobRow>> ListJobs(int limit) = 0;
-  virtual absl::StatusOr<std::vector<JobRow>> UnfinishedJobs() = 0;  // oldest first
+  // The job as one who submitted it sees it, by the id of any of its submissions: under that id, and cancelled if that
+  // submission has left. NOT_FOUND.
+  virtual absl::StatusOr<JobRow> FindSubmission(const std::string& id) = 0;
+  // Takes a submission out of its job. If it was the last one, `cancelled` becomes the job's last event, and the job is
+  // cancelled with that error.
+  struct Leaving {
+    bool left = false;   // false: the job is final, or the submission had left before
+    bool ended = false;  // the job is cancelled
+  };
+  virtual absl::StatusOr<Leaving> LeaveJob(const std::string& submission_id, int64_t now_ms,
+                                           const std::string& cancelled, int error_code,
+                                           const std::string& error_message) = 0;
+  virtual absl::StatusOr<std::vector<JobRow>> ListJobs(int limit) = 0;  // submissions, the newest first
+  virtual absl::StatusOr<std::vector<JobRow>> UnfinishedJobs() = 0;     // oldest first
   virtual absl::StatusOr<std::vector<JobEventRow>> JobEvents(const std::string& id, int64_t after_seq, int limit) = 0;
   virtual absl::StatusOr<std::optional<ResultRow>> FindResult(const std::string& key) = 0;
   virtual absl::Status PutResult(const ResultRow& result) = 0;  // replaces the row with that key
 
-  // Tasks, one row per key. PutTasks inserts or replaces by id, all rows or none.
+  // Tasks, one row per key: PutTasks inserts or replaces by id, and removes another task with that key. All rows or
+  // none.
   virtual absl::Status PutTasks(absl::Span<const TaskRow> tasks) = 0;
   virtual absl::StatusOr<std::optional<TaskRow>> FindTask(const std::string& key) = 0;
   virtual absl::StatusOr<std::vector<TaskRow>> UnfinishedTasks() = 0;
-  virtual absl::StatusOr<int64_t> MaxFence() = 0;  // 0 when there is no task
+  // The largest fence that any task ever had, whether or not it still has a row. 0: none had one.
+  virtual absl::StatusOr<int64_t> LastFence() = 0;
   virtual absl::Status CancelUnfinishedTasks() = 0;
 
   // Builds: the key of a unit and the digest of its binary.
@@ -198,6 +222,7 @@ class Store {
 
   // Profile. MedianLatencies answers parallel to the keys: the median of the rows' medians (the larger middle one of
   // an even number), or nullopt without rows.
+  // Rows of an attempt that are there already are skipped.
   virtual absl::Status AppendMeasurements(absl::Span<const MeasurementRow> rows) = 0;
   // Appends the rows that are missing, and returns how many it appended. Rows with the same question, worker, time and
   // samples are the same measurement.
@@ -243,6 +268,8 @@ class Store {
 
 struct SqliteStoreOptions {
   std::function<void(double seconds, int operations)> on_commit;
+  // Called with the text of each statement that is prepared, once for each connection. For tests.
+  std::function<void(const std::string& sql)> on_statement = nullptr;
 };
 
 // Opens or creates `path` and migrates it to this program's schema.

@@ -36,6 +36,7 @@ JobRow MakeJob(const std::string& id, const std::string& key) {
 TEST_P(StoreConformance, JobLifeAndEvents) {
   EXPECT_EQ(store_->InsertJob(MakeJob("j-1", "k"), "e1").value(), "j-1");
   EXPECT_EQ(store_->InsertJob(MakeJob("j-2", "k"), "e1").value(), "j-1") << "joined";
+  EXPECT_EQ(store_->FindSubmission("j-2")->runs_as, "j-1");
   EXPECT_EQ(store_->GetJob("j-2").status().code(), absl::StatusCode::kNotFound);
   ASSERT_TRUE(store_->StartJob("j-1", 6).ok());
   ASSERT_TRUE(store_->AppendJobEvent("j-1", "e2").ok());
@@ -97,9 +98,9 @@ TEST_P(StoreConformance, Tasks) {
   a.id = "t-a", a.key = "ka", a.kind = TaskType::kMeasure, a.requirement = "measure:cpu:f", a.fence = 4;
   TaskRow b = a;
   b.id = "t-b", b.key = "kb", b.fence = 9, b.state = TaskPhase::kLeased, b.worker = "w", b.attempts = 1;
-  EXPECT_EQ(store_->MaxFence().value(), 0);
+  EXPECT_EQ(store_->LastFence().value(), 0);
   ASSERT_TRUE(store_->PutTasks({a, b}).ok());
-  EXPECT_EQ(store_->MaxFence().value(), 9);
+  EXPECT_EQ(store_->LastFence().value(), 9);
   EXPECT_EQ(store_->UnfinishedTasks()->size(), 2u);
   b.state = TaskPhase::kDone, b.result_digest = "r";
   ASSERT_TRUE(store_->PutTasks({b}).ok());
@@ -111,6 +112,73 @@ TEST_P(StoreConformance, Tasks) {
   EXPECT_FALSE(store_->FindTask("kc")->has_value());
   ASSERT_TRUE(store_->CancelUnfinishedTasks().ok());
   EXPECT_TRUE(store_->UnfinishedTasks()->empty());
+  TaskRow again = b;
+  again.id = "t-b+", again.fence = 0;
+  ASSERT_TRUE(store_->PutTasks({again}).ok());
+  EXPECT_EQ(store_->FindTask("kb").value()->id, "t-b+");
+  EXPECT_EQ(store_->LastFence().value(), 9) << "the row with the largest fence is gone";
+}
+
+TEST_P(StoreConformance, AJobLastsAsLongAsOneOfItsSubmissions) {
+  ASSERT_EQ(store_->InsertJob(MakeJob("first", "k"), "e1").value(), "first");
+  JobRow joined = MakeJob("joined", "k");
+  joined.model_name = "another name", joined.created_ms = 6;
+  ASSERT_EQ(store_->InsertJob(joined, "e1").value(), "first");
+  EXPECT_FALSE(store_->LeaveJob("nobody", 7, "cancelled", 1, "cancelled")->left);
+  const Store::Leaving first = store_->LeaveJob("first", 7, "cancelled", 1, "cancelled").value();
+  EXPECT_TRUE(first.left);
+  EXPECT_FALSE(first.ended);
+  EXPECT_FALSE(store_->LeaveJob("first", 8, "cancelled", 1, "cancelled")->left) << "once";
+  ASSERT_TRUE(store_->AppendJobEvent("first", "e2").ok());
+  EXPECT_EQ(store_->GetJob("first")->state, JobPhase::kQueued) << "it goes on for the other one";
+  const JobRow left = store_->FindSubmission("first").value(), stays = store_->FindSubmission("joined").value();
+  EXPECT_EQ(left.state, JobPhase::kCancelled);
+  EXPECT_EQ(left.left_seq, 2);
+  EXPECT_EQ(left.last_seq, 2) << "the events of the job are no longer its own";
+  EXPECT_EQ(left.finished_ms, 7);
+  EXPECT_EQ(stays.state, JobPhase::kQueued);
+  EXPECT_EQ(stays.id, "joined");
+  EXPECT_EQ(stays.model_name, "another name");
+  EXPECT_EQ(stays.last_seq, 2);
+  std::vector<std::string> listed;
+  const std::vector<JobRow> jobs = store_->ListJobs(10).value();
+  for (const JobRow& job : jobs) listed.push_back(job.id);
+  EXPECT_THAT(listed, testing::ElementsAre("joined", "first"));
+
+  EXPECT_TRUE(store_->LeaveJob("joined", 9, "cancelled", 1, "cancelled")->ended);
+  EXPECT_EQ(store_->GetJob("first")->state, JobPhase::kCancelled);
+  EXPECT_EQ(store_->JobEvents("first", 2, 10)->front().event, "cancelled");
+  EXPECT_EQ(store_->FindSubmission("joined")->left_seq, 3);
+  EXPECT_EQ(store_->InsertJob(MakeJob("later", "k"), "e1").value(), "later") << "nothing is in flight";
+  EXPECT_FALSE(store_->LeaveJob("joined", 10, "cancelled", 1, "cancelled")->left);
+}
+
+TEST_P(StoreConformance, AnAttemptIsMeasuredOnce) {
+  MeasurementRow row{"q", "m", "dev", "Conv", 1, 1, 1, 1, {1}, "w", "clang", 1};
+  row.task = "t", row.fence = 3, row.item = 0;
+  MeasurementRow second = row;
+  second.item = 1;
+  ASSERT_TRUE(store_->AppendMeasurements({row, second}).ok());
+  ASSERT_TRUE(store_->AppendMeasurements({row, second}).ok()) << "the worker delivers again";
+  EXPECT_EQ(store_->CountMeasurements()->measurements, 2);
+  MeasurementRow exported;
+  ASSERT_TRUE(store_->ScanMeasurements({"", "", "", 1}, [&](const MeasurementRow& found) { exported = found; }).ok());
+  EXPECT_EQ(exported.origin.size(), 32u) << exported.origin;
+  EXPECT_EQ(store_->MergeMeasurements({exported}).value(), 0);
+  exported.time_ms = 77;  // whatever else it says, it is that attempt
+  EXPECT_EQ(store_->MergeMeasurements({exported}).value(), 0);
+  exported.origin = std::string(32, '0');  // of another server, whose task has that id, too
+  EXPECT_EQ(store_->MergeMeasurements({exported}).value(), 1);
+  row.fence = 4;
+  ASSERT_TRUE(store_->AppendMeasurements({row}).ok()) << "another attempt";
+  EXPECT_EQ(store_->CountMeasurements()->measurements, 4);
+
+  PlanComparisonRow plan{std::string(64, 'a'), std::string(64, 'b'), "dev", "plan", 1, 20, 1, 1, 1, 1, 1, 1, 1, "w", 1};
+  plan.task = "t", plan.fence = 3, plan.item = 1;
+  ASSERT_TRUE(store_->AppendPlanComparisons({plan}).ok());
+  plan.ratio = plan.ratio_high = 9;
+  ASSERT_TRUE(store_->AppendPlanComparisons({plan}).ok());
+  EXPECT_EQ(store_->PlanComparisons(plan.reference_key, {plan.plan_key})->at(0)->ratio, 1);
 }
 
 TEST_P(StoreConformance, WorkersKeepTheirDeviceModel) {

@@ -4,9 +4,9 @@
 #include <cstring>
 #include <utility>
 
-#include "absl/time/clock.h"
 #include "runtime/base/quantile.h"
 #include "runtime/base/status_macros.h"
+#include "runtime/base/steady_clock.h"
 
 namespace fusion {
 namespace {
@@ -16,8 +16,7 @@ constexpr absl::Duration kTurn = absl::Milliseconds(10);
 // Does this hold for the rounds' ratios of each model?
 template <typename Condition>
 bool HoldsForAll(const TurnTimes& times, const Condition& condition) {
-  return times.ratios[0].size() >= kSettledRounds &&
-         std::all_of(times.ratios.begin(), times.ratios.end(), condition);
+  return times.ratios[0].size() >= kSettledRounds && std::all_of(times.ratios.begin(), times.ratios.end(), condition);
 }
 
 bool Settled(const TurnTimes& times, double within) {
@@ -37,23 +36,22 @@ bool Certain(const TurnTimes& times, double within) {
 bool Enough(const TurnTimes& times, const PairedLimits& limits, absl::Time end) {
   const auto rounds = static_cast<int64_t>(times.ratios[0].size());
   if (limits.runs > 0) {
-    return std::all_of(times.latencies_ns.begin(), times.latencies_ns.end(), [&](const std::vector<double>& one) {
-      return one.size() >= static_cast<size_t>(limits.runs);
-    });
+    return std::all_of(times.latencies_ns.begin(), times.latencies_ns.end(),
+                       [&](const std::vector<double>& one) { return one.size() >= static_cast<size_t>(limits.runs); });
   }
   return rounds >= limits.least_rounds &&
-         (absl::Now() >= end || Settled(times, limits.settled) || Certain(times, limits.certain));
+         (SteadyNow() >= end || Settled(times, limits.settled) || Certain(times, limits.certain));
 }
 
 // Returns the latencies of one turn.
 absl::StatusOr<std::vector<double>> TakeTurn(PreparedRun& run, bool is_short) {
   if (is_short) RETURN_IF_ERROR(run.Run().status());
   std::vector<double> latencies_ns;
-  const absl::Time end = absl::Now() + kTurn;
+  const absl::Time end = SteadyNow() + kTurn;
   do {
     ASSIGN_OR_RETURN(const double latency_ns, run.Run());
     latencies_ns.push_back(latency_ns);
-  } while (absl::Now() < end);
+  } while (SteadyNow() < end);
   return latencies_ns;
 }
 
@@ -94,9 +92,9 @@ absl::StatusOr<PreparedRun> PreparedRun::Create(std::shared_ptr<const Bundle> bu
 }
 
 absl::StatusOr<double> PreparedRun::Run(const LaunchObserver& observer) {
-  const int64_t start = absl::GetCurrentTimeNanos();
+  const int64_t start = SteadyNanos();
   RETURN_IF_ERROR(session_->RunRaw(inputs_, outputs_, observer));
-  return static_cast<double>(std::max<int64_t>(1, absl::GetCurrentTimeNanos() - start));
+  return static_cast<double>(std::max<int64_t>(1, SteadyNanos() - start));
 }
 
 absl::StatusOr<TurnTimes> RunInTurns(absl::Span<PreparedRun> runs, const PairedLimits& limits) {
@@ -110,7 +108,7 @@ absl::StatusOr<TurnTimes> RunInTurns(absl::Span<PreparedRun> runs, const PairedL
   TurnTimes times;
   times.latencies_ns.resize(runs.size());
   times.ratios.resize(runs.size() - 1);
-  const absl::Time end = absl::Now() + limits.time;
+  const absl::Time end = SteadyNow() + limits.time;
   for (size_t round = 0; !Enough(times, limits, end); ++round) {
     std::vector<double> medians(runs.size());
     for (size_t turn = 0; turn < runs.size(); ++turn) {

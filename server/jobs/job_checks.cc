@@ -9,6 +9,7 @@
 #include "absl/time/clock.h"
 #include "compiler/cost/latency_oracle.h"
 #include "runtime/base/status_macros.h"
+#include "runtime/base/steady_clock.h"
 #include "server/jobs/job_messages.h"
 
 namespace fusion {
@@ -52,7 +53,7 @@ void SetProvenance(const FarmJob& job, const std::string& worker, absl::Time beg
   check->set_device(job.device.device.name);
   check->set_fingerprint(job.device.fingerprint);
   check->set_time_ms(absl::ToUnixMillis(absl::Now()));
-  check->set_seconds(absl::ToDoubleSeconds(absl::Now() - begin));
+  check->set_seconds(absl::ToDoubleSeconds(SteadyNow() - begin));
 }
 
 }  // namespace
@@ -125,7 +126,7 @@ absl::StatusOr<JobChecks::Found> JobChecks::RunBeside(const CompileOptions& othe
 }
 
 absl::StatusOr<v1::ModelMeasurement> JobChecks::Measure(bool* lasts) const {
-  const absl::Time begin = absl::Now();
+  const absl::Time begin = SteadyNow();
   ASSIGN_OR_RETURN(Found found, RunBeside(Unfused(options), "measure", "unfused form"));
   v1::ModelMeasurement measured = std::move(*found.results.mutable_measurement());
   *lasts = found.not_done.empty() || found.crashed;
@@ -148,7 +149,7 @@ absl::StatusOr<v1::ModelMeasurement> JobChecks::Measure(bool* lasts) const {
 }
 
 absl::StatusOr<v1::ModelVerification> JobChecks::Verify(bool* lasts) const {
-  const absl::Time begin = absl::Now();
+  const absl::Time begin = SteadyNow();
   ASSIGN_OR_RETURN(Found found, RunBeside(StrictReference(options), "verify", "strict reference"));
   v1::ModelVerification verified = std::move(*found.results.mutable_verification());
   *lasts = found.not_done.empty() || found.crashed;

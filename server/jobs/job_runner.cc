@@ -11,6 +11,7 @@
 #include "compiler/cost/stored_devices.h"
 #include "compiler/cost/target.h"
 #include "runtime/base/status_macros.h"
+#include "runtime/base/steady_clock.h"
 #include "server/artifacts/model_files.h"
 #include "server/jobs/job_checks.h"
 #include "server/jobs/job_messages.h"
@@ -41,10 +42,12 @@ v1::JobEvent MakeEvent(v1::JobState state, const std::string& stage, const std::
   return event;
 }
 
-LogLine SubmittedLine(const JobRow& job, const v1::SubmitResponse& response) {
+// `runs_as`: the job that does the work.
+LogLine SubmittedLine(const JobRow& job, const std::string& runs_as, const v1::SubmitResponse& response) {
   return {LogLevel::kInfo,
           "submitted",
-          {{"job", response.job_id()},
+          {{"job", runs_as},
+           {"submission", job.id},
            {"model", job.model_name},
            {"target", job.target},
            {"client", job.client_id},
@@ -63,7 +66,7 @@ JobRunner::JobRunner(JobRunnerOptions options, CompilerFunctions compiler, Store
       artifacts_(artifacts),
       farm_(farm),
       metrics_(metrics),
-      started_(absl::Now()) {}
+      started_(SteadyNow()) {}
 
 JobRunner::~JobRunner() { Stop(); }
 
@@ -181,13 +184,14 @@ absl::Status JobRunner::TakeProfiledRates(DeviceModel* device) {
 absl::StatusOr<JobRunner::Checked> JobRunner::Check(const v1::SubmitRequest& request,
                                                     const std::function<bool()>& hung_up) {
   if (stopping_) return absl::UnavailableError("the server is shutting down; try again");
+  if (options_.room) RETURN_IF_ERROR(options_.room());
   RETURN_IF_ERROR(CheckModelFiles(request));
   ASSIGN_OR_RETURN(CompileOptions options, OptionsFromProto(request.options(), compiler_.planners));
   for (const std::string& id : options.disabled_rules) RETURN_IF_ERROR(compiler_.check_rule(id));
   RETURN_IF_ERROR(CheckChunksPresent(request, *artifacts_));
   ASSIGN_OR_RETURN(std::optional<AttachedWorker> device, KnownDevice(options.target));
   if (!device.has_value() && farm_->AttachedKinds() == "none") {
-    device = farm_->AwaitDevice(options.target, started_ + options_.first_worker_grace - absl::Now(), hung_up);
+    device = farm_->AwaitDevice(options.target, started_ + options_.first_worker_grace - SteadyNow(), hung_up);
   }
   const std::string kind = ParseTarget(options.target).kind;
   if (!device.has_value() && options_.is_expected && options_.is_expected(kind)) {
@@ -213,7 +217,7 @@ void JobRunner::AwaitFirstWorker(const std::string& target, const std::function<
   const std::string kind = ParseTarget(target).kind;
   farm_->AwaitDevice(target, options_.first_worker_grace, [&] {
     const bool expected = options_.is_expected && options_.is_expected(kind);
-    return cancelled() || (absl::Now() > grace_end && !expected);
+    return cancelled() || (SteadyNow() > grace_end && !expected);
   });
 }
 
@@ -258,22 +262,22 @@ absl::StatusOr<v1::SubmitResponse> JobRunner::Submit(const v1::SubmitRequest& re
     event.mutable_bundle()->set_digest(job.bundle_digest);
     event.mutable_bundle()->set_size_bytes(job.bundle_bytes);
     ASSIGN_OR_RETURN(const std::string id, store_->InsertJob(job, event.SerializeAsString()));
-    response.set_job_id(id);
+    response.set_job_id(job.id);
     response.set_joined(id != job.id);
     response.set_from_store(id == job.id);
     response.set_state(id == job.id ? v1::SUCCEEDED : v1::QUEUED);
     metrics_->Count(Metric::kJobs, {{"outcome", "from_store"}});
-    options_.log(SubmittedLine(job, response));
+    options_.log(SubmittedLine(job, id, response));
     return response;
   }
   metrics_->Count(Metric::kCacheRequests, {{"tier", "result"}, {"result", to_check ? "hit" : "miss"}});
   const v1::JobEvent event = MakeEvent(v1::QUEUED, "queued", "");
   ASSIGN_OR_RETURN(const std::string id, store_->InsertJob(job, event.SerializeAsString()));
-  response.set_job_id(id);
+  response.set_job_id(job.id);
   response.set_joined(id != job.id);
   response.set_from_store(to_check && id == job.id);
   response.set_state(v1::QUEUED);
-  options_.log(SubmittedLine(job, response));
+  options_.log(SubmittedLine(job, id, response));
   if (id == job.id) {
     absl::MutexLock lock(&mutex_);
     queue_.push_back(id);
@@ -332,26 +336,26 @@ absl::StatusOr<v1::PlanResponse> JobRunner::Plan(const v1::SubmitRequest& reques
   return response;
 }
 
-absl::StatusOr<JobRow> JobRunner::Cancel(const std::string& job_id) {
-  ASSIGN_OR_RETURN(JobRow job, store_->GetJob(job_id));
+absl::StatusOr<JobRow> JobRunner::Cancel(const std::string& submission_id) {
+  ASSIGN_OR_RETURN(const JobRow job, store_->FindSubmission(submission_id));
   if (IsFinal(job.state)) return job;
-  options_.log({LogLevel::kInfo, "cancel asked", {{"job", job_id}}});
-  bool running = false;
-  {
-    absl::MutexLock lock(&mutex_);
-    auto flag = cancel_flags_.find(job_id);
-    if (flag != cancel_flags_.end()) {
-      *flag->second = true;
-      running = true;
-    } else {
-      queue_.erase(std::remove(queue_.begin(), queue_.end(), job_id), queue_.end());
+  options_.log({LogLevel::kInfo, "cancel asked", {{"job", job.runs_as}, {"submission", submission_id}}});
+  v1::JobEvent event = MakeEvent(v1::CANCELLED, "write", "");
+  *event.mutable_error() = ErrorToProto(absl::CancelledError("cancelled"));
+  ASSIGN_OR_RETURN(const Store::Leaving leaving,
+                   store_->LeaveJob(submission_id, event.time_ms(), event.SerializeAsString(), event.error().code(),
+                                    event.error().message()));
+  if (leaving.ended) {
+    {
+      absl::MutexLock lock(&mutex_);
+      if (auto flag = cancel_flags_.find(job.runs_as); flag != cancel_flags_.end()) *flag->second = true;
+      queue_.erase(std::remove(queue_.begin(), queue_.end(), job.runs_as), queue_.end());
     }
+    metrics_->Count(Metric::kJobs, {{"outcome", "cancelled"}});
+    options_.log({LogLevel::kInfo, "cancelled", {{"job", job.runs_as}}});
   }
-  if (!running) {
-    absl::Status finished = Finish(job, absl::CancelledError("cancelled before it started"), {}, std::nullopt);
-    if (!finished.ok() && finished.code() != absl::StatusCode::kFailedPrecondition) return finished;
-  }
-  return store_->GetJob(job_id);
+  hub_.Notify(job.runs_as);
+  return store_->FindSubmission(submission_id);
 }
 
 void JobRunner::Loop() {
@@ -399,7 +403,7 @@ void JobRunner::Run(const std::string& job_id, const std::shared_ptr<std::atomic
     std::error_code ignored;
     std::filesystem::remove_all(folder, ignored);
   });
-  ProgressThrottle throttle(absl::Now);
+  ProgressThrottle throttle(SteadyNow);
   const Hooks hooks{[&] { return stopping_ || cancel->load(); }, [&] { return cancel->load(); },
                     [&](const ProgressEvent& event) {
                       if (throttle.Passes(event)) AppendEvent(job_id, event, v1::RUNNING);
@@ -443,6 +447,11 @@ absl::StatusOr<AttachedWorker> JobRunner::DeviceFor(const v1::SubmitRequest& req
           absl::StrCat(message, "; gave up after ", absl::FormatDuration(QueueTimeout(request))));
     }
   }
+  if (const std::vector<std::string> others = farm_->OtherDevices(target, device->fingerprint); !others.empty()) {
+    hooks.progress({"queued", 0, 0,
+                    absl::StrCat("several devices fit '", target, "': planned for ", device->device.name, " (",
+                                 device->fingerprint.substr(0, 8), "), not for ", absl::StrJoin(others, ", "))});
+  }
   if (device->id.empty()) {
     hooks.progress({"queued", 0, 0,
                     absl::StrCat("no worker for ", target, ": planned by the published figures of ",
@@ -455,7 +464,7 @@ absl::StatusOr<AttachedWorker> JobRunner::DeviceFor(const v1::SubmitRequest& req
 absl::StatusOr<ResultRow> JobRunner::Compile(const ModelFiles& files, const CompileOptions& options,
                                              const FarmJob& farm_job, const std::string& key, const std::string& folder,
                                              const Hooks& hooks) {
-  const absl::Time start = absl::Now();
+  const absl::Time start = SteadyNow();
   FarmOracle oracle(farm_job);
   FarmPlans plans(farm_job, folder);
   FarmToolchain toolchain(farm_job);
@@ -469,7 +478,7 @@ absl::StatusOr<ResultRow> JobRunner::Compile(const ModelFiles& files, const Comp
   }
   ASSIGN_OR_RETURN(const Artifact bundle, artifacts_->Adopt(path));
   metrics_->Observe(Metric::kBundleBytes, static_cast<double>(bundle.size_bytes));
-  metrics_->Observe(Metric::kJobDuration, absl::ToDoubleSeconds(absl::Now() - start), {{"stage", "all"}});
+  metrics_->Observe(Metric::kJobDuration, absl::ToDoubleSeconds(SteadyNow() - start), {{"stage", "all"}});
   return ResultRow{key, bundle.digest, bundle.size_bytes, AccountToProto(account).SerializeAsString(), NowMs()};
 }
 

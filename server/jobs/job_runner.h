@@ -1,7 +1,8 @@
 // JobRunner: takes submissions, runs compilations on its own threads, and stores their rows and events.
 //
-// A submission is answered only after the job has a row. Identical submissions in flight share one job; a submission
-// that was compiled before is answered from the results table. Stop() leaves unfinished jobs to the next start.
+// A submission is answered only after the job has a row. Identical submissions in flight share one job, under
+// an id each, and the job ends early only when all are cancelled; a submission that was compiled before is answered
+// from the results table. Stop() leaves unfinished jobs to the next start.
 //
 // After a crash, unfinished jobs start again. Those that ran at the crash may be its reason, so they start one at a
 // time and beside no other job: whichever ends the server again is the one that did it, and is given up after
@@ -55,6 +56,8 @@ struct JobRunnerOptions {
   std::function<bool(const std::string& kind)> is_expected;
   Log log = NoLog();     // every line about a job has its id in the field "job"
   int max_attempts = 3;  // starts of a job that ended with the server's death
+  // Fails with RESOURCE_EXHAUSTED if the disk is too full for another job. May be empty.
+  std::function<absl::Status()> room = {};
 };
 
 class JobRunner {
@@ -77,8 +80,9 @@ class JobRunner {
 
   absl::StatusOr<v1::SubmitResponse> Submit(const v1::SubmitRequest& request, const std::function<bool()>& hung_up);
   absl::StatusOr<v1::PlanResponse> Plan(const v1::SubmitRequest& request, const std::function<bool()>& hung_up);
-  // Returns the job as it is afterwards; a running job ends a little later. A final job does not change.
-  absl::StatusOr<JobRow> Cancel(const std::string& job_id);
+  // Takes a submission out of its job, which is cancelled if no other submission is left; its compilation ends a little
+  // later. Returns the submission's view of the job afterwards. A final job does not change.
+  absl::StatusOr<JobRow> Cancel(const std::string& submission_id);
   EventHub& hub() { return hub_; }
   const ProfileSources& sources() const { return sources_; }
 

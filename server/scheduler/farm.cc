@@ -32,6 +32,21 @@ std::set<std::string> OffersOf(const AttachedWorker& worker) {
 constexpr absl::Duration kMaxHold = absl::Seconds(50);
 constexpr absl::Duration kPumpInterval = absl::Milliseconds(250);
 
+// Adds up the time between looks. A machine that stood still between two of them has not waited for a worker.
+class AwakeTime {
+ public:
+  explicit AwakeTime(absl::Time now) : last_(now) {}
+  void Look(absl::Time now) {
+    passed_ += std::min(now - last_, absl::Seconds(1));
+    last_ = now;
+  }
+  absl::Duration passed() const { return passed_; }
+
+ private:
+  absl::Time last_;
+  absl::Duration passed_;
+};
+
 LogLine TaskLine(LogLevel level, std::string message, const TaskRow& task, const std::string& worker) {
   return {level,
           std::move(message),
@@ -41,17 +56,20 @@ LogLine TaskLine(LogLevel level, std::string message, const TaskRow& task, const
 }  // namespace
 
 Farm::Farm(Store* store, ArtifactStore* artifacts, Metrics* metrics, ResultAcceptor acceptor, SchedulerConfig config,
-           Log log)
+           Log log, SteadyClock clock)
     : store_(store),
       artifacts_(artifacts),
       metrics_(metrics),
       acceptor_(std::move(acceptor)),
       log_(std::move(log)),
-      scheduler_(config, store->MaxFence().value_or(0)) {}
+      clock_(std::move(clock)),
+      scheduler_(config, 0),
+      last_tick_(clock_()) {}
 
 Farm::~Farm() { Stop(); }
 
 absl::Status Farm::Restore() {
+  ASSIGN_OR_RETURN(const int64_t last_fence, store_->LastFence());
   ASSIGN_OR_RETURN(std::vector<TaskRow> rows, store_->UnfinishedTasks());
   for (TaskRow& row : rows) {
     if (row.state != TaskPhase::kLeased) continue;
@@ -59,7 +77,8 @@ absl::Status Farm::Restore() {
     if (worker.has_value() && IsLocalWorkerName(worker->name)) row.state = TaskPhase::kQueued;
   }
   absl::MutexLock lock(&mutex_);
-  for (const TaskRow& row : rows) scheduler_.Restore(row, absl::Now());
+  scheduler_.StartAfter(last_fence);
+  for (const TaskRow& row : rows) scheduler_.Restore(row, clock_());
   return absl::OkStatus();
 }
 
@@ -94,7 +113,7 @@ absl::Status Farm::Register(AttachedWorker worker) {
          {"measures", absl::StrJoin(worker.measure_kinds, ",")},
          {"builds", absl::StrJoin(worker.toolchain_kinds, ",")}}});
   absl::MutexLock lock(&mutex_);
-  scheduler_.Seen(worker.id, OffersOf(worker), false, absl::Now());
+  scheduler_.Seen(worker.id, OffersOf(worker), false, clock_());
   attached_[worker.id] = std::move(worker);
   changed_.SignalAll();
   return absl::OkStatus();
@@ -112,9 +131,15 @@ absl::StatusOr<std::string> Farm::TakeResult(const FarmPoll& poll) {
   {
     absl::MutexLock lock(&mutex_);
     const TaskRow* found = scheduler_.Find(poll.task_id);
-    if (found == nullptr || !scheduler_.Holds(poll.task_id, poll.fence)) return absl::AbortedError("the lease is over");
+    if (found == nullptr || !scheduler_.Holds(poll.worker_id, poll.task_id, poll.fence)) {
+      return absl::AbortedError("the lease is over");
+    }
     task = *found;
     worker = attached_[poll.worker_id];
+  }
+  // The worker may have described itself anew since it took the task.
+  if (OffersOf(worker).count(task.requirement) == 0) {
+    return absl::UnavailableError(absl::StrCat("the worker no longer offers '", task.requirement, "'"));
   }
   RETURN_IF_ERROR(poll.result.status());
   ASSIGN_OR_RETURN(Artifact artifact, artifacts_->Put(*poll.result));
@@ -125,7 +150,7 @@ absl::StatusOr<std::string> Farm::TakeResult(const FarmPoll& poll) {
 void Farm::Poll(FarmPoll poll) {
   absl::StatusOr<std::string> digest = absl::UnknownError("unset");
   if (poll.finished) digest = TakeResult(poll);
-  const absl::Time now = absl::Now();
+  const absl::Time now = clock_();
   std::optional<LogLine> ended;
   absl::ReleasableMutexLock lock(&mutex_);
   if (pump_ended_) {
@@ -134,8 +159,10 @@ void Farm::Poll(FarmPoll poll) {
     return;
   }
   auto attached = attached_.find(poll.worker_id);
-  if (attached != attached_.end()) {
+  // HungUp comes after `gone` is set and waits for the lock, so that either it or this sees the other.
+  if (attached != attached_.end() && !poll.gone->load()) {
     scheduler_.Seen(poll.worker_id, OffersOf(attached->second), poll.draining, now);
+    latest_call_[poll.worker_id] = poll.gone;
   }
   if (poll.finished) {
     const TaskRow* task = scheduler_.Find(poll.task_id);
@@ -145,8 +172,8 @@ void Farm::Poll(FarmPoll poll) {
       if (!digest.ok()) ended->fields.push_back({"error", digest.status().ToString()});
     }
     const std::string kind = task != nullptr && task->kind == TaskType::kMeasure ? "measure" : "build";
-    const bool took = digest.ok() ? scheduler_.Complete(poll.task_id, poll.fence, *digest, now)
-                                  : scheduler_.Fail(poll.task_id, poll.fence, digest.status(), now);
+    const bool took = digest.ok() ? scheduler_.Complete(poll.worker_id, poll.task_id, poll.fence, *digest, now)
+                                  : scheduler_.Fail(poll.worker_id, poll.task_id, poll.fence, digest.status(), now);
     if (!took && ended.has_value()) ended->level = LogLevel::kDebug, ended->message = "result of an old lease dropped";
     if (task != nullptr) {
       metrics_->Count(Metric::kTasks, {{"kind", kind},
@@ -156,6 +183,8 @@ void Farm::Poll(FarmPoll poll) {
     }
   }
   const bool runs = !poll.task_id.empty() && !poll.finished;
+  // At once: the pump may be waiting for the disk.
+  if (runs) (void)scheduler_.Renew(poll.worker_id, poll.task_id, poll.fence, poll.stage, now);
   const absl::Time until = runs ? now : now + std::min(poll.max_wait, kMaxHold);
   polls_.push_back({std::move(poll), until});
   Wake();
@@ -163,10 +192,13 @@ void Farm::Poll(FarmPoll poll) {
   if (ended.has_value()) log_(*ended);
 }
 
-void Farm::HungUp(const std::string& worker_id) {
+void Farm::HungUp(const std::string& worker_id, const std::shared_ptr<std::atomic<bool>>& gone) {
   absl::MutexLock lock(&mutex_);
-  scheduler_.Disconnected(worker_id);
   Wake();
+  const auto latest = latest_call_.find(worker_id);
+  if (latest == latest_call_.end() || latest->second != gone) return;
+  latest_call_.erase(latest);
+  scheduler_.Disconnected(worker_id);
   changed_.SignalAll();
 }
 
@@ -175,7 +207,7 @@ void Farm::Pump() {
   while (!last) {
     {
       absl::MutexLock lock(&mutex_);
-      if (!pump_pending_) pump_wanted_.WaitWithTimeout(&mutex_, kPumpInterval);
+      if (!pump_pending_) pump_wanted_.WaitFor(&mutex_, kPumpInterval);
       pump_pending_ = false;
       // The last round answers every poll that is held. Later polls are refused at once, so that workers that ask again
       // without a pause cannot keep the server from stopping.
@@ -192,12 +224,24 @@ void Farm::PumpOnce() {
   bool stopping;
   {
     absl::MutexLock lock(&mutex_);
-    const absl::Time now = absl::Now();
+    const absl::Time now = clock_();
     stopping = stopping_;
+    // This round may be late, because the store or the machine stood still. Whatever has arrived meanwhile counts
+    // first, and nobody loses a lease for calls that this server could not take.
+    if (const absl::Duration late = now - last_tick_; late > scheduler_.config().heartbeat) scheduler_.Extend(late);
+    last_tick_ = now;
+    std::vector<bool> renewed;
+    for (const HeldPoll& entry : polls_) {
+      const FarmPoll& poll = entry.poll;
+      const bool runs = !poll.task_id.empty() && !poll.finished;
+      renewed.push_back(runs && scheduler_.Renew(poll.worker_id, poll.task_id, poll.fence, poll.stage, now));
+    }
     scheduler_.Tick(now);
     std::vector<HeldPoll> held;
+    size_t position = 0;
     for (HeldPoll& entry : polls_) {
       const FarmPoll& poll = entry.poll;
+      const bool was_renewed = renewed[position++];
       FarmAnswer answer;
       bool answered = stopping || entry.until <= now || poll.gone->load();
       answer.next_sync = stopping                               ? absl::Seconds(1)
@@ -205,7 +249,7 @@ void Farm::PumpOnce() {
                                                                 : scheduler_.config().heartbeat;
       const bool runs = !poll.task_id.empty() && !poll.finished;
       if (runs) {
-        if (scheduler_.Renew(poll.worker_id, poll.task_id, poll.fence, now)) {
+        if (was_renewed && scheduler_.Holds(poll.worker_id, poll.task_id, poll.fence)) {
           answer.task = *scheduler_.Find(poll.task_id);
         }
       } else if (!stopping && !poll.gone->load()) {
@@ -226,11 +270,14 @@ void Farm::PumpOnce() {
     }
     polls_ = std::move(held);
     rows = scheduler_.TakeChanged();
+    const int64_t wall_ms = absl::ToUnixMillis(absl::Now());
+    for (TaskRow& row : rows) row.updated_ms = wall_ms;
     UpdateMetrics();
   }
 
   // Nobody may see any effect of this round until its rows are on disk.
   absl::Status saved = store_->PutTasks(rows);
+  if (observer_) observer_(saved);
   if (!saved.ok()) {
     log_({LogLevel::kError,
           "cannot store the state of tasks; workers wait until it can be stored",
@@ -239,6 +286,7 @@ void Farm::PumpOnce() {
   while (!saved.ok() && !stopping) {
     absl::SleepFor(absl::Seconds(1));
     saved = store_->PutTasks(rows);
+    if (observer_) observer_(saved);
     absl::MutexLock lock(&mutex_);
     stopping = stopping_;
   }
@@ -272,7 +320,7 @@ absl::Status Farm::AddTasks(Batch* batch) {
     const absl::StatusOr<Artifact> payload = artifacts_->Put(task.payload);
     absl::MutexLock lock(&mutex_);
     if (!payload.ok()) {
-      for (size_t i = 0; i < batch->ids.size() && !stopping_; ++i) scheduler_.Release(batch->ids[i], absl::Now());
+      for (size_t i = 0; i < batch->ids.size() && !stopping_; ++i) scheduler_.Release(batch->ids[i], clock_());
       Wake();
       return payload.status();
     }
@@ -281,7 +329,8 @@ absl::Status Farm::AddTasks(Batch* batch) {
     row.job = task.job;
     row.description = task.description, row.payload_digest = payload->digest, row.payload_bytes = payload->size_bytes;
     row.timeout_ms = absl::ToInt64Milliseconds(task.timeout), row.threads = task.threads;
-    batch->ids.push_back(scheduler_.Add(row, absl::Now()));
+    row.created_ms = absl::ToUnixMillis(absl::Now());
+    batch->ids.push_back(scheduler_.Add(row, clock_()));
     batch->rows.push_back(std::move(row));
     Wake();
   }
@@ -310,7 +359,7 @@ absl::Status Farm::AwaitFinals(const FarmWait& wait, Batch* batch) {
   const size_t all = batch->tasks.size();
   size_t told_done = static_cast<size_t>(-1);
   std::string told_message;
-  absl::Time worker_seen = absl::Now();
+  AwakeTime unserved(clock_());
   bool away = false;
   const auto tell_away = [&](bool now_away) {
     if (wait.away && away != now_away) wait.away(away = now_away);
@@ -320,13 +369,14 @@ absl::Status Farm::AwaitFinals(const FarmWait& wait, Batch* batch) {
     std::string message;
     {
       absl::MutexLock lock(&mutex_);
-      const absl::Time now = absl::Now();
+      const absl::Time now = clock_();
+      unserved.Look(now);
       if (TakeFinals(now, batch)) {
-        worker_seen = now;
+        unserved = AwakeTime(now);
       } else {
         message =
             absl::StrCat("no worker for ", batch->tasks[0].device_kind, "; kinds attached: ", AttachedKindsLocked());
-        if (now - worker_seen >= wait.queue_timeout) {
+        if (unserved.passed() >= wait.queue_timeout) {
           batch->given_up = absl::FailedPreconditionError(
               absl::StrCat(message, "; gave up after ", absl::FormatDuration(wait.queue_timeout)));
           return absl::OkStatus();
@@ -334,7 +384,7 @@ absl::Status Farm::AwaitFinals(const FarmWait& wait, Batch* batch) {
       }
       if (stopping_) return absl::UnavailableError("the server is shutting down");
       if (batch->done < all && batch->done == told_done && message == told_message) {
-        changed_.WaitWithTimeout(&mutex_, absl::Milliseconds(100));
+        changed_.WaitFor(&mutex_, absl::Milliseconds(100));
       }
     }
     tell_away(!message.empty());
@@ -350,7 +400,7 @@ absl::Status Farm::AwaitFinals(const FarmWait& wait, Batch* batch) {
 void Farm::ReleaseTasks(const Batch& batch) {
   absl::MutexLock lock(&mutex_);
   for (size_t i = 0; i < batch.ids.size(); ++i) {
-    if (!batch.finals[i].has_value() && !stopping_) scheduler_.Release(batch.ids[i], absl::Now());
+    if (!batch.finals[i].has_value() && !stopping_) scheduler_.Release(batch.ids[i], clock_());
     if (scheduler_.Find(batch.ids[i]) == nullptr) durable_.erase(batch.ids[i]);
   }
   Wake();
@@ -389,18 +439,41 @@ absl::StatusOr<std::vector<FarmOutcome>> Farm::RunAll(absl::Span<const FarmTask>
 
 int Farm::WorkersThatOffer(const std::string& requirement) const {
   absl::MutexLock lock(&mutex_);
-  return scheduler_.WorkersThatOffer(requirement, absl::Now());
+  return scheduler_.WorkersThatOffer(requirement, clock_());
 }
 
-std::optional<AttachedWorker> Farm::FindDeviceLocked(const std::string& target) const {
-  const absl::Time now = absl::Now();
+std::map<std::string, std::vector<const AttachedWorker*>> Farm::DevicesLocked(const std::string& target) const {
+  const absl::Time now = clock_();
   const Target wanted = ParseTarget(target);
+  std::map<std::string, std::vector<const AttachedWorker*>> devices;
   for (const WorkerView& view : scheduler_.Workers()) {
     auto it = attached_.find(view.id);
     if (it == attached_.end() || view.draining || !scheduler_.IsLive(view, now)) continue;
-    if (it->second.measure_kinds.count(wanted.kind) && wanted.IsFor(it->second.device)) return it->second;
+    if (!it->second.measure_kinds.count(wanted.kind) || !wanted.IsFor(it->second.device)) continue;
+    devices[it->second.fingerprint].push_back(&it->second);
   }
-  return std::nullopt;
+  return devices;
+}
+
+std::optional<AttachedWorker> Farm::FindDeviceLocked(const std::string& target) const {
+  const std::vector<const AttachedWorker*>* chosen = nullptr;
+  const auto devices = DevicesLocked(target);
+  for (const auto& [fingerprint, workers] : devices) {
+    const bool better = chosen == nullptr || workers.size() > chosen->size() ||
+                        (workers.size() == chosen->size() && workers[0]->device.name < chosen->front()->device.name);
+    if (better) chosen = &workers;
+  }
+  if (chosen == nullptr) return std::nullopt;
+  return *chosen->front();
+}
+
+std::vector<std::string> Farm::OtherDevices(const std::string& target, const std::string& fingerprint) const {
+  absl::MutexLock lock(&mutex_);
+  std::vector<std::string> names;
+  for (const auto& [other, workers] : DevicesLocked(target)) {
+    if (other != fingerprint) names.push_back(absl::StrCat(workers[0]->device.name, " (", other.substr(0, 8), ")"));
+  }
+  return names;
 }
 
 std::optional<AttachedWorker> Farm::FindDevice(const std::string& target) const {
@@ -410,14 +483,21 @@ std::optional<AttachedWorker> Farm::FindDevice(const std::string& target) const 
 
 std::optional<AttachedWorker> Farm::AwaitDevice(const std::string& target, absl::Duration timeout,
                                                 const std::function<bool()>& cancelled) const {
-  const absl::Time deadline = absl::Now() + timeout;
+  AwakeTime waited(clock_());
+  const std::string kind = ParseTarget(target).kind;
+  const auto count = [&](int change) {
+    absl::MutexLock lock(&mutex_);
+    awaited_[kind] += change;
+  };
+  count(1);
+  const auto counted = absl::MakeCleanup([&] { count(-1); });
   while (true) {
     {
       absl::MutexLock lock(&mutex_);
       std::optional<AttachedWorker> found = FindDeviceLocked(target);
-      const absl::Time now = absl::Now();
-      if (found.has_value() || now >= deadline || stopping_) return found;
-      changed_.WaitWithTimeout(&mutex_, std::min(deadline - now, absl::Milliseconds(100)));
+      waited.Look(clock_());
+      if (found.has_value() || waited.passed() >= timeout || stopping_) return found;
+      changed_.WaitFor(&mutex_, std::min(timeout - waited.passed(), absl::Milliseconds(100)));
     }
     if (cancelled && cancelled()) return std::nullopt;
   }
@@ -425,7 +505,7 @@ std::optional<AttachedWorker> Farm::AwaitDevice(const std::string& target, absl:
 
 std::string Farm::AttachedKindsLocked() const {
   std::set<std::string> kinds;
-  const absl::Time now = absl::Now();
+  const absl::Time now = clock_();
   for (const WorkerView& view : scheduler_.Workers()) {
     auto it = attached_.find(view.id);
     if (it == attached_.end() || !scheduler_.IsLive(view, now)) continue;
@@ -442,11 +522,13 @@ std::string Farm::AttachedKinds() const {
 std::vector<Farm::WorkerStatusRow> Farm::WorkerStatuses() const {
   absl::MutexLock lock(&mutex_);
   std::vector<WorkerStatusRow> rows;
+  const absl::Time now = clock_(), wall = absl::Now();
   for (const WorkerView& view : scheduler_.Workers()) {
     auto it = attached_.find(view.id);
     if (it == attached_.end()) continue;
     const TaskRow* task = view.task_id.empty() ? nullptr : scheduler_.Find(view.task_id);
-    rows.push_back({it->second, view, scheduler_.IsLive(view, absl::Now()), task != nullptr ? task->description : ""});
+    rows.push_back({it->second, view, scheduler_.IsLive(view, now), task != nullptr ? task->description : "",
+                    wall - (now - view.last_seen)});
   }
   return rows;
 }
@@ -458,7 +540,7 @@ void Farm::UpdateMetrics() {
   metrics_->Count(Metric::kPoisonedTasks, {}, counts.poisoned - reported_.poisoned);
   reported_ = counts;
   std::map<std::pair<std::string, std::string>, int> workers;
-  const absl::Time now = absl::Now();
+  const absl::Time now = clock_();
   for (const WorkerView& view : scheduler_.Workers()) {
     auto it = attached_.find(view.id);
     if (it == attached_.end()) continue;
@@ -467,11 +549,15 @@ void Farm::UpdateMetrics() {
     const bool live = scheduler_.IsLive(view, now);
     ++workers[{kind, !live ? "lost" : view.draining ? "draining" : view.task_id.empty() ? "idle" : "busy"}];
   }
+  // Kinds that no worker ever had are waited for, too.
+  std::map<std::string, int> waiting = scheduler_.QueuedTasks();
+  for (const auto& [kind, jobs] : awaited_) waiting[kind] += jobs;
+  for (const auto& [kind, count] : waiting) reported_kinds_.insert(kind);
   for (const std::string& kind : reported_kinds_) {
     for (const char* state : {"idle", "busy", "draining", "lost"}) {
       metrics_->Set(Metric::kWorkers, workers[{kind, state}], {{"device_class", kind}, {"state", state}});
     }
-    metrics_->Set(Metric::kQueueDepth, scheduler_.QueuedTasks(kind), {{"device_class", kind}});
+    metrics_->Set(Metric::kQueueDepth, waiting[kind], {{"device_class", kind}});
   }
   metrics_->Set(Metric::kQueueOldestAge, absl::ToDoubleSeconds(scheduler_.OldestQueuedAge(now)));
   metrics_->Set(Metric::kDbWriteQueueDepth, store_->write_queue_depth());

@@ -18,10 +18,12 @@
 #include "absl/synchronization/mutex.h"
 #include "absl/types/span.h"
 #include "compiler/cost/device_model.h"
+#include "runtime/base/steady_clock.h"
 #include "runtime/log/log.h"
 #include "server/artifacts/artifact_store.h"
 #include "server/metrics/metrics.h"
 #include "server/scheduler/scheduler.h"
+#include "server/scheduler/steady_cond_var.h"
 
 namespace fusion {
 
@@ -84,21 +86,28 @@ struct FarmPoll {
   std::string task_id;
   int64_t fence = 0;
   bool finished = false;
+  TaskStage stage = TaskStage::kUnknown;
   absl::StatusOr<std::string> result = absl::UnknownError("unset");  // the bytes of the result
   bool draining = false;
   absl::Duration max_wait;
   std::function<void(const FarmAnswer&)> reply;  // called once, on the pump thread
-  std::shared_ptr<std::atomic<bool>> gone;       // set when the caller hung up; `reply` is still called
+  // Set when the caller hung up; `reply` is still called. It also names the call for HungUp.
+  std::shared_ptr<std::atomic<bool>> gone;
 };
 
 class Farm {
  public:
+  // `clock` is steady; tests give their own.
   Farm(Store* store, ArtifactStore* artifacts, Metrics* metrics, ResultAcceptor acceptor, SchedulerConfig config = {},
-       Log log = NoLog());
+       Log log = NoLog(), SteadyClock clock = SteadyNow);
   ~Farm();
 
-  // Restores the store's unfinished tasks. Call it before Start.
+  // Restores the store's last fence and its unfinished tasks. Call it before Start: without it, fences of new leases
+  // might be those of old ones.
   absl::Status Restore();
+  // Called on the pump thread, several times a second, with whether the state of tasks can be stored. Call it before
+  // Start.
+  void SetObserver(std::function<void(const absl::Status& stored)> observer) { observer_ = std::move(observer); }
   void Start();
   // Answers all polls with "idle" (a running task goes on), and fails all waits with UNAVAILABLE. Their tasks stay
   // unchanged for the next start. Idempotent.
@@ -110,7 +119,9 @@ class Farm {
   bool IsRegistered(const std::string& worker_id, const std::string& info) const;
   // May block on the disk for a result, so it must not be called on a thread of gRPC.
   void Poll(FarmPoll poll);
-  void HungUp(const std::string& worker_id);
+  // The caller of the poll with this `gone` hung up. The worker counts as disconnected unless it has called again
+  // since.
+  void HungUp(const std::string& worker_id, const std::shared_ptr<std::atomic<bool>>& gone);
 
   // For the compiler. Blocks until each task has an outcome (parallel to `tasks`). Fails with CANCELLED, or with
   // UNAVAILABLE at shutdown.
@@ -119,8 +130,11 @@ class Farm {
   // Counts attached workers, idle or not.
   int WorkersThatOffer(const std::string& requirement) const;
   // Returns an attached worker, with its device model, that measures the target's kind and, if the target names one,
-  // its architecture.
+  // its architecture. Of several devices it is the one with the most workers, then the first by name and fingerprint:
+  // the ids that workers draw at random decide nothing.
   std::optional<AttachedWorker> FindDevice(const std::string& target) const;
+  // Returns the names of the other attached devices that would do, each once.
+  std::vector<std::string> OtherDevices(const std::string& target, const std::string& fingerprint) const;
   // Waits for such a worker until `timeout`.
   std::optional<AttachedWorker> AwaitDevice(const std::string& target, absl::Duration timeout,
                                             const std::function<bool()>& cancelled = nullptr) const;
@@ -131,6 +145,7 @@ class Farm {
     WorkerView view;
     bool live = false;
     std::string task_description;
+    absl::Time last_seen;  // by the wall clock
   };
   std::vector<WorkerStatusRow> WorkerStatuses() const;
 
@@ -155,6 +170,9 @@ class Farm {
   void ReleaseTasks(const Batch& batch);
   FarmOutcome OutcomeOf(const FarmTask& task, const TaskRow& final_row) const;
   void UpdateMetrics() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Workers that would do for the target, by the fingerprint of their device.
+  std::map<std::string, std::vector<const AttachedWorker*>> DevicesLocked(const std::string& target) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   std::optional<AttachedWorker> FindDeviceLocked(const std::string& target) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   std::string AttachedKindsLocked() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Wake() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -164,17 +182,22 @@ class Farm {
   Metrics* const metrics_;
   const ResultAcceptor acceptor_;
   const Log log_;
+  const SteadyClock clock_;
+  std::function<void(const absl::Status&)> observer_;
 
   mutable absl::Mutex mutex_;
-  mutable absl::CondVar changed_;  // outcomes and workers
-  absl::CondVar pump_wanted_;
+  mutable SteadyCondVar changed_;  // outcomes and workers
+  SteadyCondVar pump_wanted_;
   bool pump_pending_ ABSL_GUARDED_BY(mutex_) = false;
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
   bool pump_ended_ ABSL_GUARDED_BY(mutex_) = false;
   Scheduler scheduler_ ABSL_GUARDED_BY(mutex_);
   std::map<std::string, AttachedWorker> attached_ ABSL_GUARDED_BY(mutex_);
   std::vector<HeldPoll> polls_ ABSL_GUARDED_BY(mutex_);
-  std::map<std::string, TaskRow> durable_ ABSL_GUARDED_BY(mutex_);  // stored final rows, by task id
+  std::map<std::string, std::shared_ptr<std::atomic<bool>>> latest_call_ ABSL_GUARDED_BY(mutex_);  // by worker
+  absl::Time last_tick_ ABSL_GUARDED_BY(mutex_);
+  mutable std::map<std::string, int> awaited_ ABSL_GUARDED_BY(mutex_);  // jobs that wait for a device, by kind
+  std::map<std::string, TaskRow> durable_ ABSL_GUARDED_BY(mutex_);      // stored final rows, by task id
   SchedulerCounts reported_ ABSL_GUARDED_BY(mutex_);
   std::set<std::string> reported_kinds_ ABSL_GUARDED_BY(mutex_);
   std::thread thread_;

@@ -139,6 +139,7 @@ absl::Status AcceptPlans(Store& store, const v1::PlanRun& run, const v1::PlanMea
     row.reference_model_ns = run.plans(0).model_ns();
     row.worker = absl::StrCat(worker.name, "/", worker.id);
     row.time_ms = absl::ToUnixMillis(absl::Now());
+    row.task = task.id, row.fence = task.fence, row.item = p;
   }
   return store.AppendPlanComparisons(rows);
 }
@@ -158,6 +159,7 @@ absl::Status AcceptMeasurement(Store& store, ArtifactStore& artifacts, const Tas
   for (int i = 0; i < payload.items_size(); ++i) {
     ASSIGN_OR_RETURN(MeasurementRow row, ToRow(payload.items(i), measured.results(i)));
     row.measurement_key = task.payload_digest;
+    row.task = task.id, row.fence = task.fence, row.item = i;
     row.device_fingerprint = worker.fingerprint;
     row.worker = absl::StrCat(worker.name, "/", worker.id);
     row.toolchain = worker.toolchain;

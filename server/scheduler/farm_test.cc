@@ -15,6 +15,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/synchronization/notification.h"
+#include "server/testing/forwarding_store.h"
 #include "server/testing/temporary_state.h"
 
 namespace fusion {
@@ -22,6 +23,43 @@ namespace {
 
 using ::testing::AllOf;
 using ::testing::HasSubstr;
+
+// Whose calls stand still or fail as a test wants.
+class BadStore : public testing::ForwardingStore {
+ public:
+  using ForwardingStore::ForwardingStore;
+  absl::Status PutTasks(absl::Span<const TaskRow> tasks) override {
+    absl::MutexLock lock(&mutex_);
+    ++puts_;
+    mutex_.Await(absl::Condition(&goes_on_));
+    return ForwardingStore::PutTasks(tasks);
+  }
+  absl::StatusOr<int64_t> LastFence() override {
+    if (unreadable) return absl::UnavailableError("cannot read");
+    return ForwardingStore::LastFence();
+  }
+  // From its next call on, PutTasks waits until GoOn.
+  void StandStill() {
+    absl::MutexLock lock(&mutex_);
+    goes_on_ = false;
+    puts_ = 0;
+  }
+  void AwaitStandstill() {
+    absl::MutexLock lock(&mutex_);
+    const auto stands = [this]() ABSL_NO_THREAD_SAFETY_ANALYSIS { return puts_ > 0; };
+    mutex_.Await(absl::Condition(&stands));
+  }
+  void GoOn() {
+    absl::MutexLock lock(&mutex_);
+    goes_on_ = true;
+  }
+  bool unreadable = false;
+
+ private:
+  absl::Mutex mutex_;
+  bool goes_on_ ABSL_GUARDED_BY(mutex_) = true;
+  int puts_ ABSL_GUARDED_BY(mutex_) = 0;
+};
 
 class FarmTest : public ::testing::Test {
  protected:
@@ -35,17 +73,29 @@ class FarmTest : public ::testing::Test {
   }
 
   // Attaches a worker that builds for the CPU.
-  void Attach() {
+  void Attach(const std::string& id = "w1") {
     AttachedWorker worker;
-    worker.id = "w1", worker.name = "worker", worker.toolchain_kinds = {"cpu"};
+    worker.id = id, worker.name = "worker", worker.toolchain_kinds = {"cpu"};
     ASSERT_TRUE(farm_.Register(worker).ok());
   }
+  // Attaches a worker that measures on a device with that name.
+  void AttachDevice(const std::string& id, const std::string& device) {
+    AttachedWorker worker;
+    worker.id = id, worker.name = "worker", worker.measure_kinds = {"cpu"};
+    worker.device.name = device;
+    worker.fingerprint = worker.device.Fingerprint();
+    ASSERT_TRUE(farm_.Register(worker).ok());
+  }
+  void Advance(absl::Duration time) {
+    absl::MutexLock lock(&clock_mutex_);
+    now_ += time;
+  }
 
-  FarmAnswer Poll(const FarmPoll& given) {
+  FarmAnswer Poll(const FarmPoll& given, const std::string& worker = "w1") {
     FarmPoll poll = given;
     FarmAnswer answer;
     absl::Notification replied;
-    poll.worker_id = "w1";
+    poll.worker_id = worker;
     poll.gone = std::make_shared<std::atomic<bool>>(false);
     poll.reply = [&](const FarmAnswer& got) {
       answer = got;
@@ -71,11 +121,22 @@ class FarmTest : public ::testing::Test {
     }
   }
 
+  absl::Mutex clock_mutex_;
+  absl::Time now_ ABSL_GUARDED_BY(clock_mutex_) = absl::FromUnixSeconds(1000);
   testing::TemporaryState state_;
+  BadStore store_{&state_.store()};
   Metrics metrics_;
-  Farm farm_{&state_.store(), &state_.artifacts(), &metrics_,
+  Farm farm_{&store_,
+             &state_.artifacts(),
+             &metrics_,
              [](const TaskRow&, const std::string& result, const AttachedWorker&) {
                return result == "bad" ? absl::UnavailableError("a bad result") : absl::OkStatus();
+             },
+             {},
+             NoLog(),
+             [this] {
+               absl::MutexLock lock(&clock_mutex_);
+               return now_;
              }};
 };
 
@@ -185,6 +246,164 @@ TEST_F(FarmTest, EqualTasksOfTwoCallersAreDoneOnce) {
   EXPECT_EQ(outcomes->at(0).result, "once");
   EXPECT_EQ(outcomes->at(1).result, "once");
   EXPECT_EQ(times, 1);
+}
+
+TEST_F(FarmTest, AStoreThatStandsStillLongerThanALeaseCostsNobodyTheirTask) {
+  farm_.Start();
+  Attach();
+  std::thread compilation([&] { EXPECT_TRUE(farm_.RunAll({Task("long")}, {}).ok()); });
+  FarmPoll ask;
+  ask.max_wait = absl::Seconds(30);
+  const std::optional<TaskRow> task = Poll(ask).task;
+  ASSERT_TRUE(task.has_value());
+
+  store_.StandStill();
+  std::thread other([&] { EXPECT_TRUE(farm_.RunAll({Task("other")}, {}).ok()); });  // something to store
+  store_.AwaitStandstill();
+  FarmPoll beat;
+  beat.task_id = task->id, beat.fence = task->fence;
+  FarmAnswer answer;
+  std::thread worker([&] { answer = Poll(beat); });
+  Advance(absl::Seconds(40));
+  store_.GoOn();
+  worker.join();
+  ASSERT_TRUE(answer.task.has_value()) << "the heartbeat came in time, the server did not look at it";
+  EXPECT_EQ(answer.task->fence, task->fence);
+  EXPECT_EQ(metrics_.Value(Metric::kLeaseExpiries), 0);
+  beat.finished = true, beat.result = "done", beat.max_wait = absl::Seconds(30);
+  const std::optional<TaskRow> next = Poll(beat).task;
+  ASSERT_TRUE(next.has_value());
+  beat.task_id = next->id, beat.fence = next->fence, beat.max_wait = absl::ZeroDuration();
+  Poll(beat);
+  compilation.join();
+  other.join();
+}
+
+TEST_F(FarmTest, WorkersThatCouldNotBeHeardWhileTheMachineStoodStillKeepTheirTasks) {
+  farm_.Start();
+  Attach();
+  std::thread compilation([&] { EXPECT_EQ(farm_.RunAll({Task("long")}, {})->at(0).result, "done"); });
+  FarmPoll ask;
+  ask.max_wait = absl::Seconds(30);
+  const std::optional<TaskRow> task = Poll(ask).task;
+  ASSERT_TRUE(task.has_value());
+  Advance(absl::Hours(1));  // in one step, as after SIGSTOP: no round of the farm between
+  FarmPoll idle;
+  Attach("w2");
+  EXPECT_FALSE(Poll(idle, "w2").task.has_value()) << "the task of w1 was given away";
+  FarmPoll beat;
+  beat.task_id = task->id, beat.fence = task->fence, beat.finished = true, beat.result = "done";
+  Poll(beat);
+  compilation.join();
+  EXPECT_EQ(metrics_.Value(Metric::kTasks, {{"kind", "build"}, {"outcome", "succeeded"}}), 1);
+}
+
+TEST_F(FarmTest, FencesRiseOverRestartsWhateverBecameOfTheRows) {
+  TaskRow row;
+  row.id = "t-a", row.key = "key", row.fence = 41, row.state = TaskPhase::kDone;
+  ASSERT_TRUE(state_.store().PutTasks({row}).ok());
+  row.id = "t-a+", row.fence = 0, row.state = TaskPhase::kQueued;  // the key is asked for again
+  ASSERT_TRUE(state_.store().PutTasks({row}).ok());
+  ASSERT_TRUE(farm_.Restore().ok());
+  farm_.Start();
+  Attach();
+  std::thread compilation([&] { EXPECT_TRUE(farm_.RunAll({Task("a")}, {}).ok()); });
+  FarmPoll ask;
+  ask.max_wait = absl::Seconds(30);
+  const std::optional<TaskRow> task = Poll(ask).task;
+  ASSERT_TRUE(task.has_value());
+  EXPECT_EQ(task->fence, 42);
+  FarmPoll done;
+  done.task_id = task->id, done.fence = task->fence, done.finished = true, done.result = "done";
+  Poll(done);
+  compilation.join();
+}
+
+TEST_F(FarmTest, AFenceThatCannotBeReadIsNoFence) {
+  store_.unreadable = true;
+  EXPECT_EQ(farm_.Restore().code(), absl::StatusCode::kUnavailable);
+}
+
+TEST_F(FarmTest, AResultFromAnotherWorkerIsNotAccepted) {
+  farm_.Start();
+  Attach("w1");
+  Attach("w2");
+  std::thread compilation([&] {
+    const auto outcomes = farm_.RunAll({Task("a")}, {});
+    EXPECT_EQ(outcomes->at(0).result, "true");
+    EXPECT_EQ(outcomes->at(0).worker, "w1");
+  });
+  FarmPoll ask;
+  ask.max_wait = absl::Seconds(30);
+  const std::optional<TaskRow> task = Poll(ask).task;
+  ASSERT_TRUE(task.has_value());
+  FarmPoll done;
+  done.task_id = task->id, done.fence = task->fence, done.finished = true, done.result = "forged";
+  Poll(done, "w2");
+  EXPECT_EQ(metrics_.Value(Metric::kTasks, {{"kind", "build"}, {"outcome", "stale"}}), 1);
+  done.result = "true";
+  Poll(done, "w1");
+  compilation.join();
+}
+
+TEST_F(FarmTest, TheLateEndOfAnOldCallDoesNotDisconnectItsWorker) {
+  farm_.Start();
+  Attach();
+  const auto old_call = std::make_shared<std::atomic<bool>>(false);
+  absl::Notification old_answered;
+  FarmPoll old_poll;
+  old_poll.worker_id = "w1", old_poll.gone = old_call, old_poll.max_wait = absl::Seconds(30);
+  old_poll.reply = [&](const FarmAnswer&) { old_answered.Notify(); };
+  farm_.Poll(old_poll);
+  FarmPoll ask;
+  Poll(ask);  // by another connection, while the server still holds the call of the first
+  *old_call = true;
+  farm_.HungUp("w1", old_call);
+  EXPECT_EQ(farm_.WorkersThatOffer(BuildRequirement("cpu")), 1);
+  old_answered.WaitForNotification();
+
+  const auto call = std::make_shared<std::atomic<bool>>(false);
+  absl::Notification answered;
+  FarmPoll poll;
+  poll.worker_id = "w1", poll.gone = call, poll.max_wait = absl::Seconds(30);
+  poll.reply = [&](const FarmAnswer&) { answered.Notify(); };
+  farm_.Poll(poll);
+  *call = true;
+  farm_.HungUp("w1", call);
+  EXPECT_EQ(farm_.WorkersThatOffer(BuildRequirement("cpu")), 0) << "its latest call";
+  answered.WaitForNotification();
+}
+
+TEST_F(FarmTest, RandomIdsDoNotChooseAmongDevices) {
+  farm_.Start();
+  AttachDevice("1", "zebra"), AttachDevice("2", "ant"), AttachDevice("3", "bee");
+  EXPECT_EQ(farm_.FindDevice("cpu")->device.name, "ant");
+  AttachDevice("0", "bee");
+  EXPECT_EQ(farm_.FindDevice("cpu")->device.name, "bee") << "two workers have it";
+  const std::string fingerprint = farm_.FindDevice("cpu")->fingerprint;
+  EXPECT_THAT(farm_.OtherDevices("cpu", fingerprint),
+              ::testing::UnorderedElementsAre(HasSubstr("ant ("), HasSubstr("zebra (")));
+}
+
+TEST_F(FarmTest, AKindThatNoWorkerEverHadIsWaitedFor) {
+  farm_.Start();
+  std::atomic<bool> cancel{false};
+  std::thread job([&] { farm_.AwaitDevice("tpu", absl::Hours(1), [&] { return cancel.load(); }); });
+  FarmWait wait;
+  wait.cancelled = [&] { return cancel.load(); };
+  FarmTask task = Task("a");
+  task.device_kind = "npu", task.requirement = BuildRequirement("npu");
+  std::thread compilation([&] { EXPECT_FALSE(farm_.RunAll({task}, wait).ok()); });
+  // The alert FusionNoWorker needs both series.
+  for (const char* kind : {"tpu", "npu"}) {
+    while (metrics_.Value(Metric::kQueueDepth, {{"device_class", kind}}) != 1) std::this_thread::yield();
+    EXPECT_EQ(metrics_.Value(Metric::kWorkers, {{"device_class", kind}, {"state", "idle"}}), 0);
+    EXPECT_THAT(metrics_.Text(),
+                HasSubstr(absl::StrCat("fusion_workers{device_class=\"", kind, "\",state=\"idle\"} 0")));
+  }
+  cancel = true;
+  job.join();
+  compilation.join();
 }
 
 }  // namespace

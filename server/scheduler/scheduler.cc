@@ -25,7 +25,6 @@ void Scheduler::Change(LiveTask& task, TaskPhase state, absl::Time now) {
     if (!was_queued) task.queued_at = now;
   }
   task.row.state = state;
-  task.row.updated_ms = absl::ToUnixMillis(now);
   if (IsFinalTask(task.row)) by_key_.erase(task.row.key);
   changed_.insert(task.row.id);
 }
@@ -35,10 +34,10 @@ void Scheduler::Restore(const TaskRow& row, absl::Time now) {
   LiveTask& task = tasks_[row.id];
   task.row = row;
   task.order = next_order_++;
-  task.queued_at = now;
+  task.queued_at = task.added_at = task.leased_at = task.ran_at = now;
   by_key_[row.key] = row.id;
   if (row.state == TaskPhase::kLeased) {
-    task.lease_until = now + 1.5 * config_.heartbeat;
+    task.lease_until = now + config_.lease + config_.heartbeat;
   } else {
     queued_[row.requirement][task.order] = row.id;
   }
@@ -48,7 +47,7 @@ std::string Scheduler::Add(TaskRow row, absl::Time now) {
   auto known = by_key_.find(row.key);
   if (known != by_key_.end()) {
     LiveTask& task = tasks_[known->second];
-    ++task.waiters;
+    if (task.waiters++ == 0) task.added_at = task.queued_at = now;
     if (task.row.job.empty()) task.row.job = std::move(row.job);  // a task from before a restart
     return known->second;
   }
@@ -58,8 +57,8 @@ std::string Scheduler::Add(TaskRow row, absl::Time now) {
   while (tasks_.count(row.id)) absl::StrAppend(&row.id, "+");
   row.attempts = 0, row.fence = 0;
   row.worker.clear(), row.result_digest.clear(), row.evidence.clear();
-  row.created_ms = absl::ToUnixMillis(now);
   LiveTask& task = tasks_[row.id];
+  task.added_at = now;
   task.row = std::move(row);
   task.order = next_order_++;
   task.waiters = 1;
@@ -103,14 +102,19 @@ void Scheduler::Disconnected(const std::string& worker_id) {
   if (it != workers_.end()) it->second.connected = false;
 }
 
-bool Scheduler::Holds(const std::string& task_id, int64_t fence) const {
+bool Scheduler::Holds(const std::string& worker_id, const std::string& task_id, int64_t fence) const {
   auto it = tasks_.find(task_id);
-  return it != tasks_.end() && it->second.row.state == TaskPhase::kLeased && it->second.row.fence == fence;
+  return it != tasks_.end() && it->second.row.state == TaskPhase::kLeased && it->second.row.fence == fence &&
+         it->second.row.worker == worker_id;
 }
 
-bool Scheduler::Renew(const std::string& worker_id, const std::string& task_id, int64_t fence, absl::Time now) {
-  if (!Holds(task_id, fence) || tasks_[task_id].row.worker != worker_id) return false;
-  tasks_[task_id].lease_until = now + config_.lease;
+bool Scheduler::Renew(const std::string& worker_id, const std::string& task_id, int64_t fence, TaskStage stage,
+                      absl::Time now) {
+  if (!Holds(worker_id, task_id, fence)) return false;
+  LiveTask& task = tasks_[task_id];
+  task.lease_until = std::max(task.lease_until, now + config_.lease);
+  task.stage = stage;
+  if (stage == TaskStage::kWaiting) task.ran_at = now;
   return true;
 }
 
@@ -119,8 +123,9 @@ void Scheduler::EndLease(LiveTask& task) {
   if (worker != workers_.end() && worker->second.view.task_id == task.row.id) worker->second.view.task_id.clear();
 }
 
-bool Scheduler::Complete(const std::string& task_id, int64_t fence, const std::string& result_digest, absl::Time now) {
-  if (!Holds(task_id, fence)) return false;
+bool Scheduler::Complete(const std::string& worker_id, const std::string& task_id, int64_t fence,
+                         const std::string& result_digest, absl::Time now) {
+  if (!Holds(worker_id, task_id, fence)) return false;
   LiveTask& task = tasks_[task_id];
   task.row.result_digest = result_digest;
   auto worker = workers_.find(task.row.worker);
@@ -130,8 +135,9 @@ bool Scheduler::Complete(const std::string& task_id, int64_t fence, const std::s
   return true;
 }
 
-bool Scheduler::Fail(const std::string& task_id, int64_t fence, const absl::Status& error, absl::Time now) {
-  if (!Holds(task_id, fence)) return false;
+bool Scheduler::Fail(const std::string& worker_id, const std::string& task_id, int64_t fence, const absl::Status& error,
+                     absl::Time now) {
+  if (!Holds(worker_id, task_id, fence)) return false;
   LiveTask& task = tasks_[task_id];
   auto worker = workers_.find(task.row.worker);
   if (worker != workers_.end()) ++worker->second.view.tasks_failed;
@@ -152,6 +158,13 @@ void Scheduler::EndAttempt(LiveTask& task, const std::string& evidence, bool fin
     ++counts_.retries;
     Change(task, TaskPhase::kQueued, now);
   }
+}
+
+void Scheduler::Poison(LiveTask& task, const std::string& evidence, absl::Time now) {
+  absl::StrAppend(&task.row.evidence, evidence, "\n");
+  EndLease(task);
+  ++counts_.poisoned;
+  Change(task, TaskPhase::kPoisoned, now);
 }
 
 bool Scheduler::MayTry(const LiveTask& task, const std::string& worker_id, absl::Time now) const {
@@ -194,16 +207,50 @@ std::optional<TaskRow> Scheduler::Assign(const std::string& worker_id, absl::Tim
   best->row.worker = worker_id;
   ++best->row.attempts;
   best->lease_until = now + config_.lease;
+  best->leased_at = best->ran_at = now;
+  best->stage = TaskStage::kUnknown;
   worker.task_id = best->row.id;
   Change(*best, TaskPhase::kLeased, now);
   return best->row;
 }
 
+std::string Scheduler::LimitReached(const LiveTask& task, absl::Time now) const {
+  if (task.row.timeout_ms <= 0) return "";
+  const absl::Duration limit = absl::Milliseconds(task.row.timeout_ms) + config_.close_slack;
+  // A worker that says when it begins has the limit from then on. Each has it once it could have had its turn.
+  const bool ran_too_long = task.stage == TaskStage::kRunning && now - task.ran_at > limit;
+  if (!ran_too_long && now - task.leased_at <= config_.longest_turn + limit) return "";
+  return absl::StrCat("not finished within its ", absl::FormatDuration(absl::Milliseconds(task.row.timeout_ms)),
+                      ", although the worker still answered");
+}
+
+void Scheduler::Extend(absl::Duration blind) {
+  for (auto& [id, task] : tasks_) {
+    for (absl::Time* time : {&task.lease_until, &task.leased_at, &task.ran_at, &task.queued_at, &task.added_at}) {
+      *time += blind;
+    }
+  }
+  for (auto& [id, worker] : workers_) worker.view.last_seen += blind;
+}
+
 void Scheduler::Tick(absl::Time now) {
   for (auto& [id, task] : tasks_) {
-    if (task.row.state != TaskPhase::kLeased || task.lease_until > now) continue;
-    ++counts_.lease_expiries;
-    EndAttempt(task, "no heartbeat before the lease ran out", false, now);
+    const bool leased = task.row.state == TaskPhase::kLeased;
+    if (leased && task.lease_until <= now) {
+      ++counts_.lease_expiries;
+      EndAttempt(task, "no heartbeat before the lease ran out", false, now);
+    } else if (const std::string limit = leased ? LimitReached(task, now) : ""; !limit.empty()) {
+      EndAttempt(task, limit, false, now);
+    }
+    if (IsFinalTask(task.row)) continue;
+    const bool queued = task.row.state == TaskPhase::kQueued;
+    if (queued && task.waiters == 0 && now - task.queued_at > config_.orphan) {
+      Change(task, TaskPhase::kCancelled, now);
+    } else if (task.waiters > 0 && now - task.added_at > config_.schedule_to_close) {
+      Poison(task, absl::StrCat("not done within ", absl::FormatDuration(config_.schedule_to_close)), now);
+    } else if (queued && task.waiters > 0 && now - task.queued_at > config_.schedule_to_start) {
+      Poison(task, absl::StrCat("no worker took it within ", absl::FormatDuration(config_.schedule_to_start)), now);
+    }
   }
   for (auto it = workers_.begin(); it != workers_.end();) {
     const bool gone = it->second.view.task_id.empty() && now - it->second.view.last_seen > 10 * config_.lease;
@@ -242,16 +289,18 @@ std::vector<WorkerView> Scheduler::Workers() const {
   return views;
 }
 
-int Scheduler::QueuedTasks(const std::string& device_kind) const {
-  return static_cast<int>(std::count_if(tasks_.begin(), tasks_.end(), [&](const auto& entry) {
-    return entry.second.row.state == TaskPhase::kQueued && entry.second.row.device_kind == device_kind;
-  }));
+std::map<std::string, int> Scheduler::QueuedTasks() const {
+  std::map<std::string, int> queued;
+  for (const auto& [id, task] : tasks_) {
+    if (task.row.state == TaskPhase::kQueued && task.waiters > 0) ++queued[task.row.device_kind];
+  }
+  return queued;
 }
 
 absl::Duration Scheduler::OldestQueuedAge(absl::Time now) const {
   absl::Duration oldest;
   for (const auto& [id, task] : tasks_) {
-    if (task.row.state == TaskPhase::kQueued) oldest = std::max(oldest, now - task.queued_at);
+    if (task.row.state == TaskPhase::kQueued && task.waiters > 0) oldest = std::max(oldest, now - task.queued_at);
   }
   return oldest;
 }

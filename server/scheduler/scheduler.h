@@ -1,14 +1,19 @@
 // Scheduler: decides which worker does which task next. It is a pure state machine without thread, clock or store. The
-// caller passes the time, stores what TakeChanged() returns before any of it becomes visible outside, and locks.
+// caller passes the time, stores what TakeChanged() returns before any of it becomes visible outside, and locks. The
+// times that it passes are those of a steady clock: only their differences mean something.
 //
 // A task waits in state kQueued until a worker that offers its requirement asks for work. The worker leases it under a
 // fence number that no earlier lease of any task had. Heartbeats renew the lease. When a lease expires or an attempt
 // fails, the task is queued again, preferably for a worker that has not tried it. After `max_attempts` attempts it is
 // kPoisoned, and its evidence describes each attempt. Tasks with equal keys are one task with several waiters; a task
 // without waiters is cancelled.
+//
+// Four limits, none of which relies on the worker: the lease (heartbeats), start to close (TaskRow::timeout_ms and a
+// slack, so that the worker's own deadline comes first), schedule to start, and schedule to close over all attempts.
 #ifndef FUSION_SERVER_SCHEDULER_SCHEDULER_H_
 #define FUSION_SERVER_SCHEDULER_SCHEDULER_H_
 
+#include <algorithm>
 #include <deque>
 #include <map>
 #include <optional>
@@ -26,7 +31,18 @@ struct SchedulerConfig {
   absl::Duration lease = absl::Seconds(30);
   absl::Duration heartbeat = absl::Seconds(10);
   int max_attempts = 3;
+  // What an attempt may take beyond its task's timeout: to fetch the payload and to deliver the result.
+  absl::Duration close_slack = absl::Minutes(2);
+  // How long an attempt may wait for its turn on the worker's machine. Workers of protocol 3 do not say that they wait.
+  absl::Duration longest_turn = absl::Minutes(30);
+  absl::Duration schedule_to_start = absl::Hours(24);
+  absl::Duration schedule_to_close = absl::Hours(48);
+  // How long a task from before a restart is kept if nobody asks for it.
+  absl::Duration orphan = absl::Minutes(10);
 };
+
+// What a worker says of the task that it holds.
+enum class TaskStage { kUnknown, kWaiting, kRunning };
 
 struct WorkerView {
   std::string id;
@@ -45,8 +61,12 @@ class Scheduler {
  public:
   Scheduler(const SchedulerConfig& config, int64_t last_fence) : config_(config), last_fence_(last_fence) {}
 
-  // Adds a task from before a restart, without a waiter. A leased task keeps its worker and fence for one and a half
-  // heartbeats from `now`, so that a living worker can reconnect and deliver.
+  // Every fence from now on is above `last_fence`.
+  void StartAfter(int64_t last_fence) { last_fence_ = std::max(last_fence_, last_fence); }
+
+  // Adds a task from before a restart, without a waiter. A leased task keeps its worker and fence for a lease and a
+  // heartbeat from `now`, so that a living worker can reconnect and deliver: it may pause between two calls for as long
+  // as kLongestReconnectPause (proto/worker_protocol.h).
   void Restore(const TaskRow& row, absl::Time now);
 
   // Adds one waiter to the task with row.key, and creates the task if needed. Returns the task's id.
@@ -62,18 +82,23 @@ class Scheduler {
   // lease.
   void Disconnected(const std::string& worker_id);
   // Renews the lease. Returns false if there is no such lease (any more); the worker must then drop the task.
-  bool Renew(const std::string& worker_id, const std::string& task_id, int64_t fence, absl::Time now);
-  // Returns whether `fence` is that of the present lease.
-  bool Holds(const std::string& task_id, int64_t fence) const;
-  // Record the end of a lease. They return false and do nothing if the fence is old.
-  bool Complete(const std::string& task_id, int64_t fence, const std::string& result_digest, absl::Time now);
-  bool Fail(const std::string& task_id, int64_t fence, const absl::Status& error, absl::Time now);
+  bool Renew(const std::string& worker_id, const std::string& task_id, int64_t fence, TaskStage stage, absl::Time now);
+  // Returns whether the worker holds the present lease, and `fence` is its fence.
+  bool Holds(const std::string& worker_id, const std::string& task_id, int64_t fence) const;
+  // Record the end of a lease. They return false and do nothing unless the worker Holds it.
+  bool Complete(const std::string& worker_id, const std::string& task_id, int64_t fence,
+                const std::string& result_digest, absl::Time now);
+  bool Fail(const std::string& worker_id, const std::string& task_id, int64_t fence, const absl::Status& error,
+            absl::Time now);
 
   // Returns the task that this worker shall run: its leased task (delivered again in case the answer was lost), else
   // the oldest queued task that fits, else nothing.
   std::optional<TaskRow> Assign(const std::string& worker_id, absl::Time now);
-  // Expires leases. Forgets idle workers that were not seen for ten lease periods.
+  // Enforces the limits. Forgets idle workers that were not seen for ten lease periods, and tasks from before a restart
+  // that nobody asked for. Renew first whatever has arrived.
   void Tick(absl::Time now);
+  // All limits are reached `blind` later: for that long the caller has heard no worker, and that is not their fault.
+  void Extend(absl::Duration blind);
 
   // Returns the rows that changed since the last call; the caller stores them.
   std::vector<TaskRow> TakeChanged();
@@ -82,7 +107,8 @@ class Scheduler {
   int WorkersThatOffer(const std::string& requirement, absl::Time now) const;
   bool IsLive(const WorkerView& worker, absl::Time now) const;
   std::vector<WorkerView> Workers() const;
-  int QueuedTasks(const std::string& device_kind) const;
+  // Tasks that wait for a worker, by kind of device. Those that nobody asks for since a restart do not count.
+  std::map<std::string, int> QueuedTasks() const;
   absl::Duration OldestQueuedAge(absl::Time now) const;
   const SchedulerCounts& counts() const { return counts_; }
   const SchedulerConfig& config() const { return config_; }
@@ -91,6 +117,10 @@ class Scheduler {
   struct LiveTask {
     TaskRow row;
     absl::Time queued_at, lease_until;
+    absl::Time added_at;   // or restored
+    absl::Time leased_at;  // this attempt
+    absl::Time ran_at;     // when this attempt was last known not to run yet
+    TaskStage stage = TaskStage::kUnknown;
     std::set<std::string> tried;
     int waiters = 0;
     int64_t order = 0;  // order of arrival: first come, first served, also after a retry
@@ -102,6 +132,9 @@ class Scheduler {
 
   void Change(LiveTask& task, TaskPhase state, absl::Time now);
   void EndLease(LiveTask& task);
+  void Poison(LiveTask& task, const std::string& evidence, absl::Time now);
+  // Returns which limit the task has reached; "" for none.
+  std::string LimitReached(const LiveTask& task, absl::Time now) const;
   void EndAttempt(LiveTask& task, const std::string& evidence, bool final_error, absl::Time now);
   bool MayTry(const LiveTask& task, const std::string& worker_id, absl::Time now) const;
 

@@ -7,6 +7,7 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "proto/worker_protocol.h"
 
 namespace fusion {
 namespace {
@@ -54,9 +55,9 @@ TEST_F(SchedulerTest, ABatchIsSpreadOverAllWorkersOneTaskEach) {
   for (const auto& [worker, task] : held) ids.insert(task.id);
   EXPECT_EQ(ids.size(), 3);
   // The worker that finishes first gets the remaining task.
-  EXPECT_TRUE(scheduler_.Complete(held["w2"].id, held["w2"].fence, "digest", now_));
+  EXPECT_TRUE(scheduler_.Complete("w2", held["w2"].id, held["w2"].fence, "digest", now_));
   EXPECT_EQ(scheduler_.Assign("w2", now_)->key, "d");
-  EXPECT_TRUE(scheduler_.Complete(held["w1"].id, held["w1"].fence, "digest", now_));
+  EXPECT_TRUE(scheduler_.Complete("w1", held["w1"].id, held["w1"].fence, "digest", now_));
   EXPECT_FALSE(scheduler_.Assign("w1", now_).has_value());
 }
 
@@ -77,7 +78,7 @@ TEST_F(SchedulerTest, EqualKeysAreOneTask) {
   EXPECT_EQ(Add("k"), a);
   Seen("w");
   auto task = scheduler_.Assign("w", now_);
-  EXPECT_TRUE(scheduler_.Complete(a, task->fence, "digest", now_));
+  EXPECT_TRUE(scheduler_.Complete("w", a, task->fence, "digest", now_));
   EXPECT_EQ(scheduler_.Find(a)->result_digest, "digest");
   scheduler_.Release(a, now_);
   EXPECT_NE(scheduler_.Find(a), nullptr) << "the second waiter still reads it";
@@ -101,7 +102,7 @@ TEST_F(SchedulerTest, HeartbeatsKeepTheLeaseAndSilenceLosesIt) {
   auto task = scheduler_.Assign("w", now_);
   for (int i = 0; i < 5; ++i) {
     now_ += absl::Seconds(20);
-    EXPECT_TRUE(scheduler_.Renew("w", a, task->fence, now_));
+    EXPECT_TRUE(scheduler_.Renew("w", a, task->fence, TaskStage::kUnknown, now_));
     scheduler_.Tick(now_);
   }
   EXPECT_EQ(State(a), TaskPhase::kLeased);
@@ -109,7 +110,7 @@ TEST_F(SchedulerTest, HeartbeatsKeepTheLeaseAndSilenceLosesIt) {
   scheduler_.Tick(now_);
   EXPECT_EQ(State(a), TaskPhase::kQueued);
   EXPECT_EQ(scheduler_.counts().lease_expiries, 1);
-  EXPECT_FALSE(scheduler_.Renew("w", a, task->fence, now_));
+  EXPECT_FALSE(scheduler_.Renew("w", a, task->fence, TaskStage::kUnknown, now_));
 }
 
 TEST_F(SchedulerTest, OldFenceHasNoEffect) {
@@ -122,11 +123,11 @@ TEST_F(SchedulerTest, OldFenceHasNoEffect) {
   auto held = scheduler_.Assign("fresh", now_);
   ASSERT_TRUE(held.has_value());
   EXPECT_GT(held->fence, old->fence);
-  EXPECT_FALSE(scheduler_.Complete(a, old->fence, "stale", now_));
-  EXPECT_FALSE(scheduler_.Fail(a, old->fence, absl::InternalError("x"), now_));
-  EXPECT_FALSE(scheduler_.Renew("fresh", a, old->fence, now_));
-  EXPECT_FALSE(scheduler_.Renew("slow", a, held->fence, now_));
-  EXPECT_TRUE(scheduler_.Complete(a, held->fence, "good", now_));
+  EXPECT_FALSE(scheduler_.Complete("slow", a, old->fence, "stale", now_));
+  EXPECT_FALSE(scheduler_.Fail("slow", a, old->fence, absl::InternalError("x"), now_));
+  EXPECT_FALSE(scheduler_.Renew("fresh", a, old->fence, TaskStage::kUnknown, now_));
+  EXPECT_FALSE(scheduler_.Renew("slow", a, held->fence, TaskStage::kUnknown, now_));
+  EXPECT_TRUE(scheduler_.Complete("fresh", a, held->fence, "good", now_));
   EXPECT_EQ(scheduler_.Find(a)->result_digest, "good");
 }
 
@@ -134,14 +135,14 @@ TEST_F(SchedulerTest, RetriesOnDistinctWorkersThenPoisonsWithEvidence) {
   const std::string a = Add("a");
   Seen("w1"), Seen("w2");
   auto task = scheduler_.Assign("w1", now_);
-  EXPECT_TRUE(scheduler_.Fail(a, task->fence, absl::InternalError("signal 11"), now_));
+  EXPECT_TRUE(scheduler_.Fail("w1", a, task->fence, absl::InternalError("signal 11"), now_));
   EXPECT_FALSE(scheduler_.Assign("w1", now_).has_value()) << "w2 has not tried it";
   task = scheduler_.Assign("w2", now_);
   ASSERT_TRUE(task.has_value());
-  EXPECT_TRUE(scheduler_.Fail(a, task->fence, absl::DeadlineExceededError("hung"), now_));
+  EXPECT_TRUE(scheduler_.Fail("w2", a, task->fence, absl::DeadlineExceededError("hung"), now_));
   task = scheduler_.Assign("w1", now_);
   ASSERT_TRUE(task.has_value()) << "all have tried: anyone may again";
-  EXPECT_TRUE(scheduler_.Fail(a, task->fence, absl::InternalError("signal 11"), now_));
+  EXPECT_TRUE(scheduler_.Fail("w1", a, task->fence, absl::InternalError("signal 11"), now_));
   EXPECT_EQ(State(a), TaskPhase::kPoisoned);
   EXPECT_EQ(scheduler_.counts().poisoned, 1);
   EXPECT_THAT(scheduler_.Find(a)->evidence, HasSubstr("attempt 2 on worker w2: DEADLINE_EXCEEDED: hung"));
@@ -152,7 +153,7 @@ TEST_F(SchedulerTest, ABuildThatFailsForItsTextIsNotTriedAgain) {
   const std::string a = Add("a", TaskType::kBuild);
   Seen("w");
   auto task = scheduler_.Assign("w", now_);
-  scheduler_.Fail(a, task->fence, absl::InternalError("error: expected ';'"), now_);
+  scheduler_.Fail("w", a, task->fence, absl::InternalError("error: expected ';'"), now_);
   EXPECT_EQ(State(a), TaskPhase::kPoisoned);
 }
 
@@ -165,7 +166,7 @@ TEST_F(SchedulerTest, LastWaiterCancelsAndTheChangeIsReported) {
   auto changed = scheduler_.TakeChanged();
   ASSERT_EQ(changed.size(), 1u);
   EXPECT_EQ(changed[0].state, TaskPhase::kCancelled);
-  EXPECT_FALSE(scheduler_.Renew("w", a, task->fence, now_)) << "the worker is told to stop";
+  EXPECT_FALSE(scheduler_.Renew("w", a, task->fence, TaskStage::kUnknown, now_)) << "the worker is told to stop";
   Add("b");
   EXPECT_EQ(scheduler_.Assign("w", now_)->key, "b") << "the worker is free";
 }
@@ -180,8 +181,8 @@ TEST_F(SchedulerTest, RestoredLeaseAcceptsItsWorkerAfterRestart) {
   restarted.Restore(row, now_);
   EXPECT_EQ(restarted.Add(row, now_), a) << "the job asks again and joins";
   restarted.Seen("w", {"measure:cpu"}, false, now_);
-  EXPECT_TRUE(restarted.Renew("w", a, row.fence, now_));
-  EXPECT_TRUE(restarted.Complete(a, row.fence, "r", now_));
+  EXPECT_TRUE(restarted.Renew("w", a, row.fence, TaskStage::kUnknown, now_));
+  EXPECT_TRUE(restarted.Complete("w", a, row.fence, "r", now_));
 }
 
 TEST_F(SchedulerTest, ATaskBelongsToTheJobThatAskedFirst) {
@@ -205,6 +206,125 @@ TEST_F(SchedulerTest, RestoredTaskWaitsUntilSomeoneAsks) {
   EXPECT_FALSE(scheduler_.Assign("w", now_).has_value());
   Add("k");
   EXPECT_TRUE(scheduler_.Assign("w", now_).has_value());
+}
+
+TEST_F(SchedulerTest, OnlyTheWorkerThatHoldsTheLeaseEndsIt) {
+  const std::string a = Add("a");
+  Seen("w"), Seen("other");
+  const auto task = scheduler_.Assign("w", now_);
+  EXPECT_FALSE(scheduler_.Holds("other", a, task->fence));
+  EXPECT_FALSE(scheduler_.Complete("other", a, task->fence, "forged", now_));
+  EXPECT_FALSE(scheduler_.Fail("other", a, task->fence, absl::InternalError("forged"), now_));
+  EXPECT_EQ(State(a), TaskPhase::kLeased);
+  EXPECT_TRUE(scheduler_.Complete("w", a, task->fence, "digest", now_));
+  EXPECT_EQ(scheduler_.Find(a)->result_digest, "digest");
+}
+
+TEST_F(SchedulerTest, AWorkerThatHangsButBeatsLosesTheTask) {
+  TaskRow row;
+  row.key = "k", row.requirement = "measure:cpu", row.timeout_ms = 60000;
+  for (const TaskStage stage : {TaskStage::kUnknown, TaskStage::kRunning, TaskStage::kWaiting}) {
+    Scheduler scheduler({}, 100);
+    const std::string id = scheduler.Add(row, now_);
+    scheduler.Seen("w", {"measure:cpu"}, false, now_);
+    const auto task = scheduler.Assign("w", now_);
+    const absl::Time start = now_;
+    absl::Time now = start;
+    while (scheduler.Find(id)->state == TaskPhase::kLeased && now - start < absl::Hours(10)) {
+      now += absl::Seconds(10);
+      EXPECT_TRUE(scheduler.Renew("w", id, task->fence, stage, now));
+      scheduler.Tick(now);
+    }
+    const absl::Duration limit =
+        absl::Minutes(1) + scheduler.config().close_slack +
+        (stage == TaskStage::kRunning ? absl::ZeroDuration() : scheduler.config().longest_turn);
+    EXPECT_GT(now - start, limit);
+    EXPECT_LE(now - start, limit + absl::Seconds(10));
+    EXPECT_FALSE(scheduler.Renew("w", id, task->fence, stage, now)) << "the worker is told to stop";
+    EXPECT_THAT(scheduler.Find(id)->evidence, HasSubstr("not finished within its 1m"));
+  }
+}
+
+TEST_F(SchedulerTest, WaitingForTheTurnDoesNotCountAgainstTheTimeout) {
+  TaskRow row;
+  row.key = "k", row.requirement = "measure:cpu", row.timeout_ms = 60000;
+  const std::string id = scheduler_.Add(row, now_);
+  Seen("w");
+  const auto task = scheduler_.Assign("w", now_);
+  const auto beat = [&](TaskStage stage, absl::Duration time) {
+    for (const absl::Time end = now_ + time; now_ < end;) {
+      now_ += absl::Seconds(10);
+      scheduler_.Renew("w", id, task->fence, stage, now_);
+      scheduler_.Tick(now_);
+    }
+  };
+  beat(TaskStage::kWaiting, absl::Minutes(20));
+  beat(TaskStage::kRunning, absl::Minutes(2));
+  EXPECT_EQ(State(id), TaskPhase::kLeased);
+  beat(TaskStage::kRunning, absl::Minutes(2));
+  EXPECT_EQ(State(id), TaskPhase::kQueued);
+}
+
+TEST_F(SchedulerTest, ATaskThatNobodyTakesOrThatNeverEndsIsPoisonedWithTheReason) {
+  SchedulerConfig config;
+  config.schedule_to_start = absl::Hours(1), config.schedule_to_close = absl::Hours(2), config.max_attempts = 100000;
+  Scheduler scheduler(config, 0);
+  TaskRow row;
+  row.key = "not taken", row.requirement = "build:tpu";
+  const std::string not_taken = scheduler.Add(row, now_);
+  row.key = "fails", row.requirement = "measure:cpu";
+  const std::string fails = scheduler.Add(row, now_);
+  for (const absl::Time end = now_ + absl::Hours(3); now_ < end; now_ += absl::Seconds(60)) {
+    scheduler.Seen("w", {"measure:cpu"}, false, now_);
+    if (const auto task = scheduler.Assign("w", now_); task.has_value()) {
+      scheduler.Fail("w", fails, task->fence, absl::UnavailableError("again"), now_);
+    }
+    scheduler.Tick(now_);
+  }
+  EXPECT_EQ(scheduler.Find(not_taken)->state, TaskPhase::kPoisoned);
+  EXPECT_THAT(scheduler.Find(not_taken)->evidence, HasSubstr("no worker took it within 1h"));
+  EXPECT_EQ(scheduler.Find(fails)->state, TaskPhase::kPoisoned);
+  EXPECT_THAT(scheduler.Find(fails)->evidence, HasSubstr("not done within 2h"));
+}
+
+TEST_F(SchedulerTest, ARestoredLeaseOutlastsTheLongestPauseOfItsWorker) {
+  const std::string a = Add("a");
+  Seen("w");
+  scheduler_.Assign("w", now_);
+  const TaskRow row = *scheduler_.Find(a);
+  // Workers of 0.1.0 call again after up to 22.5 s.
+  static_assert(kLongestReconnectPauseMs <= 22500);
+  Scheduler restarted({}, row.fence);
+  restarted.Restore(row, now_);
+  restarted.Add(row, now_);
+  for (int second = 0; second < 25; ++second) restarted.Tick(now_ += absl::Seconds(1));
+  restarted.Seen("w", {"measure:cpu"}, false, now_);
+  EXPECT_TRUE(restarted.Renew("w", a, row.fence, TaskStage::kUnknown, now_));
+}
+
+TEST_F(SchedulerTest, TasksFromBeforeARestartThatNobodyWantsLeaveAndAreNotCounted) {
+  TaskRow wanted, queued, leased;
+  wanted.id = "t-wanted", wanted.key = "wanted", queued.id = "t-queued", queued.key = "queued";
+  leased.id = "t-leased", leased.key = "leased", leased.state = TaskPhase::kLeased, leased.worker = "gone";
+  for (TaskRow* row : {&wanted, &queued, &leased}) {
+    row->requirement = "measure:cpu", row->device_kind = "cpu";
+    scheduler_.Restore(*row, now_);
+  }
+  EXPECT_TRUE(scheduler_.QueuedTasks().empty());
+  now_ += absl::Minutes(1);
+  EXPECT_EQ(scheduler_.OldestQueuedAge(now_), absl::ZeroDuration());
+  Add("wanted");
+  EXPECT_THAT(scheduler_.QueuedTasks(), testing::ElementsAre(testing::Pair("cpu", 1)));
+  scheduler_.TakeChanged();
+  std::set<std::string> left;
+  for (int minute = 0; minute < 15; ++minute) {
+    scheduler_.Tick(now_ += absl::Minutes(1));
+    for (const TaskRow& row : scheduler_.TakeChanged()) {
+      if (row.state == TaskPhase::kCancelled) left.insert(row.id);
+    }
+  }
+  EXPECT_THAT(left, testing::ElementsAre("t-leased", "t-queued"));
+  EXPECT_EQ(State("t-wanted"), TaskPhase::kQueued);
 }
 
 TEST_F(SchedulerTest, DisconnectedAndSilentWorkersDoNotCount) {

@@ -4,7 +4,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "absl/time/clock.h"
 #include "runtime/base/sha256.h"
 #include "runtime/base/status_macros.h"
 #include "worker/executor/task_line.h"
@@ -32,13 +31,13 @@ class KindExecutor : public TaskExecutor {
 
 class DeadlineExecutor : public TaskExecutor {
  public:
-  DeadlineExecutor(std::unique_ptr<TaskExecutor> inner, std::function<absl::Time()> now)
+  DeadlineExecutor(std::unique_ptr<TaskExecutor> inner, SteadyClock now)
       : inner_(std::move(inner)), now_(std::move(now)) {}
   absl::StatusOr<std::string> Execute(const v1::Task& task, const std::string& payload,
                                       const TaskContext& context) override {
     if (task.timeout_ms() <= 0) return inner_->Execute(task, payload, context);
     const absl::Time end = now_() + absl::Milliseconds(task.timeout_ms());
-    TaskContext bounded{[&] { return context.cancelled() || now_() > end; }};
+    const TaskContext bounded{[&] { return context.cancelled() || now_() > end; }, context.waits};
     absl::StatusOr<std::string> result = inner_->Execute(task, payload, bounded);
     if (absl::IsCancelled(result.status()) && !context.cancelled()) {
       return absl::DeadlineExceededError(
@@ -49,7 +48,7 @@ class DeadlineExecutor : public TaskExecutor {
 
  private:
   std::unique_ptr<TaskExecutor> inner_;
-  const std::function<absl::Time()> now_;
+  const SteadyClock now_;
 };
 
 class TurnExecutor : public TaskExecutor {
@@ -59,7 +58,9 @@ class TurnExecutor : public TaskExecutor {
   absl::StatusOr<std::string> Execute(const v1::Task& task, const std::string& payload,
                                       const TaskContext& context) override {
     if (task.kind() != v1::MEASURE) return inner_->Execute(task, payload, context);
+    if (context.waits) context.waits(true);
     const Turn turn = Turn::Take(turn_file_, context.cancelled);
+    if (context.waits) context.waits(false);
     if (turn.cancelled()) return absl::CancelledError("cancelled while another worker of this machine measured");
     return inner_->Execute(task, payload, context);
   }
@@ -75,11 +76,11 @@ class LoggingExecutor : public TaskExecutor {
   absl::StatusOr<std::string> Execute(const v1::Task& task, const std::string& payload,
                                       const TaskContext& context) override {
     log_(TaskLine(LogLevel::kDebug, "task begins", task));
-    const absl::Time start = absl::Now();
+    const absl::Time start = SteadyNow();
     absl::StatusOr<std::string> result = inner_->Execute(task, payload, context);
     const bool failed = !result.ok() && !absl::IsCancelled(result.status());
     LogLine line = TaskLine(failed ? LogLevel::kWarning : LogLevel::kInfo, "task ended", task);
-    line.fields.push_back({"seconds", absl::StrFormat("%.3f", absl::ToDoubleSeconds(absl::Now() - start))});
+    line.fields.push_back({"seconds", absl::StrFormat("%.3f", absl::ToDoubleSeconds(SteadyNow() - start))});
     line.fields.push_back({"outcome", result.status().ToString()});
     log_(line);
     return result;
@@ -115,7 +116,7 @@ class PayloadExecutor : public TaskExecutor {
 std::unique_ptr<TaskExecutor> ByKind(std::map<v1::TaskKind, std::unique_ptr<TaskExecutor>> table) {
   return std::make_unique<KindExecutor>(std::move(table));
 }
-std::unique_ptr<TaskExecutor> WithDeadline(std::unique_ptr<TaskExecutor> inner, std::function<absl::Time()> now) {
+std::unique_ptr<TaskExecutor> WithDeadline(std::unique_ptr<TaskExecutor> inner, SteadyClock now) {
   return std::make_unique<DeadlineExecutor>(std::move(inner), std::move(now));
 }
 std::unique_ptr<TaskExecutor> WithTurn(std::unique_ptr<TaskExecutor> inner, std::string turn_file) {

@@ -7,8 +7,8 @@
 #include <memory>
 #include <string>
 
-#include "absl/time/clock.h"
 #include "absl/time/time.h"
+#include "runtime/base/steady_clock.h"
 #include "runtime/log/log.h"
 #include "worker/executor/task_executor.h"
 
@@ -19,8 +19,7 @@ std::unique_ptr<TaskExecutor> ByKind(std::map<v1::TaskKind, std::unique_ptr<Task
 
 // Cancels the inner execution at the task's start-to-close timeout and then reports DEADLINE_EXCEEDED. `now` is
 // thread-safe.
-std::unique_ptr<TaskExecutor> WithDeadline(std::unique_ptr<TaskExecutor> inner,
-                                           std::function<absl::Time()> now = absl::Now);
+std::unique_ptr<TaskExecutor> WithDeadline(std::unique_ptr<TaskExecutor> inner, SteadyClock now = SteadyNow);
 
 // Executes measurements only while this process holds the machine's turn (worker/measure/turn.h), and other tasks at
 // once. It must wrap WithDeadline, not be wrapped by it, because waiting for the turn must not count against the task's

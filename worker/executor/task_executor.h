@@ -14,6 +14,8 @@ namespace fusion {
 
 struct TaskContext {
   std::function<bool()> cancelled;  // never empty; thread-safe
+  // Says that the task waits for its turn, and that it does no longer. May be empty; thread-safe.
+  std::function<void(bool)> waits = {};
 };
 
 class TaskExecutor {

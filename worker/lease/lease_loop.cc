@@ -7,7 +7,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "absl/time/clock.h"
 #include "runtime/base/sha256.h"
 #include "worker/executor/task_line.h"
 
@@ -57,6 +56,7 @@ std::string Trouble(const absl::Status& status) {
 struct LeaseLoop::Running {
   v1::Task task;
   std::atomic<bool> cancelled{false};
+  std::atomic<bool> waiting{false};  // for its turn
   std::atomic<bool> done{false};
   v1::TaskResult result;  // valid once `done`
   std::thread thread;
@@ -100,7 +100,8 @@ void LeaseLoop::Start(const v1::Task& task) {
   Running* running = running_.get();
   running->task = task;
   running->thread = std::thread([this, running] {
-    const TaskContext context{[running] { return running->cancelled.load(); }};
+    const TaskContext context{[running] { return running->cancelled.load(); },
+                              [running](bool waits) { running->waiting = waits; }};
     running->result = ToResult(executor_->Execute(running->task, "", context), transport_);
     {
       std::lock_guard<std::mutex> lock(mutex_);
@@ -117,11 +118,11 @@ void LeaseLoop::Stop() {
   running_.reset();
 }
 
-void LeaseLoop::WaitUntil(absl::Time until) {
+void LeaseLoop::WaitFor(absl::Duration duration) {
   std::unique_lock<std::mutex> lock(mutex_);
   const bool was_draining = draining_;
   const bool was_done = running_ != nullptr && running_->done;
-  changed_.wait_until(lock, absl::ToChronoTime(until), [&] {
+  changed_.wait_for(lock, absl::ToChronoMicroseconds(duration), [&] {
     return aborted_ || draining_ != was_draining || (running_ != nullptr && running_->done && !was_done);
   });
 }
@@ -142,6 +143,7 @@ void LeaseLoop::Run() {
     if (running_ != nullptr) {
       request.mutable_current()->set_task_id(running_->task.task_id());
       request.mutable_current()->set_fence(running_->task.fence());
+      if (!finished) request.mutable_current()->set_stage(running_->waiting ? v1::WAITING : v1::RUNNING_TASK);
       if (finished) *request.mutable_current()->mutable_result() = running_->result;
     }
     const absl::Duration wait =
@@ -154,7 +156,7 @@ void LeaseLoop::Run() {
       if (draining && running_ == nullptr) return;  // there is nothing to deliver
       if (std::string now = Trouble(response.status()); now != trouble)
         options_.log({LogLevel::kWarning, trouble = std::move(now), {}});
-      WaitUntil(absl::Now() + pause * jitter(random));
+      WaitFor(pause * jitter(random));
       pause = std::min(pause * 2, options_.longest_pause);
       continue;
     }
@@ -179,7 +181,7 @@ void LeaseLoop::Run() {
       Stop();
     }
     const int64_t next_ms = std::clamp<int64_t>(response->next_sync_ms(), running_ != nullptr ? 50 : 0, 60000);
-    if (next_ms > 0) WaitUntil(absl::Now() + absl::Milliseconds(next_ms));
+    if (next_ms > 0) WaitFor(absl::Milliseconds(next_ms));
   }
   Stop();
 }

@@ -13,6 +13,7 @@
 
 #include "absl/time/time.h"
 #include "proto/worker.pb.h"
+#include "proto/worker_protocol.h"
 #include "runtime/log/log.h"
 #include "worker/executor/task_executor.h"
 #include "worker/lease/transport.h"
@@ -24,7 +25,8 @@ struct LeaseOptions {
   v1::WorkerInfo info;
   absl::Duration max_wait = absl::Seconds(20);           // how long the server may hold an idle call
   absl::Duration first_pause = absl::Milliseconds(200);  // after a failed call; doubled each time, ±50%
-  absl::Duration longest_pause = absl::Seconds(15);
+  // The longest with its jitter is kLongestReconnectPauseMs, within which the server keeps leases over a restart.
+  absl::Duration longest_pause = absl::Milliseconds(kLongestReconnectPauseMs / 1.5);
   Log log = NoLog();
 };
 
@@ -49,8 +51,8 @@ class LeaseLoop {
   void Stop();
   bool Aborted();
   bool Draining();
-  // Sleeps until `until`, the end of the running task, Drain or Abort.
-  void WaitUntil(absl::Time until);
+  // Sleeps for `duration`, or until the end of the running task, Drain or Abort. The wall clock has no part in it.
+  void WaitFor(absl::Duration duration);
 
   const LeaseOptions options_;
   Transport* const transport_;

@@ -115,6 +115,41 @@ TEST(LeaseLoop, RepeatsAResultUntilTheServerTakesIt) {
   EXPECT_EQ(executor.calls, 1);
 }
 
+TEST(LeaseLoop, SaysWhetherTheTaskWaitsForItsTurn) {
+  std::atomic<bool> waits_told{false}, runs_told{false};
+  FunctionExecutor executor([&](const TaskContext& context) -> absl::StatusOr<std::string> {
+    context.waits(true);
+    while (!waits_told) std::this_thread::yield();
+    context.waits(false);
+    while (!runs_told) std::this_thread::yield();
+    return "bytes";
+  });
+  LeaseLoop* loop = nullptr;
+  ScriptedTransport transport({
+      [](const auto&) { return Do("t"); },
+      [&](const v1::SynchronizeRequest& request) -> absl::StatusOr<v1::SynchronizeResponse> {
+        const v1::CurrentTask& current = request.current();
+        if (!current.has_result()) {
+          EXPECT_NE(current.stage(), v1::TASK_STAGE_UNSPECIFIED);
+          if (current.stage() == v1::WAITING) waits_told = true;
+          if (current.stage() == v1::RUNNING_TASK && waits_told) runs_told = true;
+          return Do("t");
+        }
+        EXPECT_EQ(current.stage(), v1::TASK_STAGE_UNSPECIFIED);
+        loop->Abort();
+        return Idle();
+      },
+  });
+  LeaseLoop leases(Options(), &transport, &executor);
+  loop = &leases;
+  leases.Run();
+  EXPECT_TRUE(runs_told);
+}
+
+TEST(LeaseLoop, CallsAgainWhileARestartedServerKeepsItsLease) {
+  EXPECT_LE(1.5 * LeaseOptions().longest_pause, absl::Milliseconds(kLongestReconnectPauseMs)) << "jitter included";
+}
+
 TEST(LeaseLoop, StopsATaskThatTheServerHasGivenUp) {
   std::atomic<bool> saw_cancel{false};
   FunctionExecutor executor([&](const TaskContext& context) -> absl::StatusOr<std::string> {

@@ -16,6 +16,7 @@
 #include "absl/time/time.h"
 #include "runtime/base/quantile.h"
 #include "runtime/base/status_macros.h"
+#include "runtime/base/steady_clock.h"
 #include "runtime/devices/cpu/worker_pool.h"
 #include "worker/measure/host_facts.h"
 #include "worker/measure/host_kernels.h"
@@ -36,8 +37,8 @@ double CopyBandwidth(const InstructionSet& isa, char* buffer, int64_t size_bytes
   const int64_t half = std::max<int64_t>(128, size_bytes / 2 / 128 * 128);
   const int64_t repeats = std::max<int64_t>(1, (1 << 20) / half);
   std::vector<double> rates;
-  const absl::Time end = absl::Now() + kLevelTime;
-  for (int round = 0; round < 3 || absl::Now() < end; ++round) {
+  const absl::Time end = SteadyNow() + kLevelTime;
+  for (int round = 0; round < 3 || SteadyNow() < end; ++round) {
     const double rate = CopyBytesPerSecond(isa, buffer, buffer + half, half, repeats);
     if (round > 0) rates.push_back(rate);
   }

@@ -2,18 +2,18 @@
 
 #include <algorithm>
 
-#include "absl/time/clock.h"
 #include "absl/time/time.h"
+#include "runtime/base/steady_clock.h"
 #include "worker/measure/vector_loops.h"
 
 namespace fusion {
 namespace {
 
 double SecondsOf(float (*kernel)(int64_t), int64_t iterations) {
-  const int64_t start = absl::GetCurrentTimeNanos();
+  const int64_t start = SteadyNanos();
   float result = kernel(iterations);
   asm volatile("" : : "g"(result));
-  const int64_t elapsed = absl::GetCurrentTimeNanos() - start;
+  const int64_t elapsed = SteadyNanos() - start;
   return static_cast<double>(elapsed > 0 ? elapsed : 1) * 1e-9;
 }
 
@@ -46,10 +46,10 @@ double SpecialCyclesRatio(const InstructionSet& isa) {
 
 double CopyBytesPerSecond(const InstructionSet& isa, const void* from, void* to, int64_t bytes, int64_t repeats) {
   const VectorLoops& loops = LoopsOf(isa);
-  const int64_t start = absl::GetCurrentTimeNanos();
+  const int64_t start = SteadyNanos();
   const int64_t copied = bytes / 128 * 128;
   loops.copy(from, to, copied, repeats);
-  const int64_t elapsed = absl::GetCurrentTimeNanos() - start;
+  const int64_t elapsed = SteadyNanos() - start;
   return static_cast<double>(copied) * 2 * static_cast<double>(repeats) * 1e9 /
          static_cast<double>(elapsed > 0 ? elapsed : 1);
 }

@@ -16,9 +16,9 @@
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "runtime/base/status_macros.h"
+#include "runtime/base/steady_clock.h"
 #include "runtime/devices/cpu/thread_pool.h"
 #include "runtime/loader/session.h"
 #include "worker/measure/cache_flush.h"
@@ -90,9 +90,9 @@ class Subject {
     team_->Enter();
     team_->Run([](void*, int) {}, nullptr);
     team_->Leave();
-    const int64_t begin = absl::GetCurrentTimeNanos();
+    const int64_t begin = SteadyNanos();
     RETURN_IF_ERROR(session_->RunRaw(inputs_, outputs_, observer));
-    const auto elapsed_ns = static_cast<double>(absl::GetCurrentTimeNanos() - begin);
+    const auto elapsed_ns = static_cast<double>(SteadyNanos() - begin);
     sample.latency_ns = std::max(1.0, here ? elapsed_ns : device_ns);
     samples_.push_back(sample);
     return absl::OkStatus();
@@ -117,14 +117,14 @@ absl::StatusOr<std::string> MeasureKernels(const std::vector<std::string>& paths
     ASSIGN_OR_RETURN(std::unique_ptr<Subject> subject, Subject::Open(path, threads));
     subjects.push_back(std::move(subject));
   }
-  const absl::Time start = absl::Now();
+  const absl::Time start = SteadyNow();
   for (const auto& subject : subjects) RETURN_IF_ERROR(subject->Run());  // touches pages and code
   FmaFlopsPerSecond(isa, 50 * kPeakIterations);                          // raises the clock
   const absl::Duration budget = kBudget * static_cast<int64_t>(subjects.size());
   for (size_t round = 0; round < kMostSamples; ++round) {
     const bool settled = std::all_of(subjects.begin(), subjects.end(),
                                      [](const auto& subject) { return Settled(subject->samples(), kLeastSamples); });
-    if (settled || (round >= kFewestSamples && absl::Now() - start > budget)) break;
+    if (settled || (round >= kFewestSamples && SteadyNow() - start > budget)) break;
     for (const auto& subject : subjects) RETURN_IF_ERROR(subject->TakeSample(isa));
   }
   std::vector<MeasureSummary> summaries;

@@ -7,9 +7,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
-#include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "runtime/base/status_macros.h"
+#include "runtime/base/steady_clock.h"
 #include "runtime/bundle/manifest.h"
 #include "runtime/devices/cpu/isa.h"
 #include "runtime/devices/opencl/context.h"
@@ -127,10 +127,10 @@ class Probe {
     ASSIGN_OR_RETURN(const opencl::ClKernel kernel, Bind("nothing", 0));
     double best = 0;
     for (int round = 0; round <= kRounds; ++round) {
-      const int64_t start = absl::GetCurrentTimeNanos();
+      const int64_t start = SteadyNanos();
       for (int i = 0; i < kLaunches; ++i) RETURN_IF_ERROR(context_->Launch(kernel, 1, nullptr));
       RETURN_IF_ERROR(context_->Finish());
-      const double seconds = 1e-9 * static_cast<double>(absl::GetCurrentTimeNanos() - start) / kLaunches;
+      const double seconds = 1e-9 * static_cast<double>(SteadyNanos() - start) / kLaunches;
       if (round == 1 || (round > 1 && seconds < best)) best = seconds;
     }
     return best;

@@ -7,9 +7,9 @@
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "absl/time/clock.h"
 #include "runtime/base/sha256.h"
 #include "runtime/base/status_macros.h"
+#include "runtime/base/steady_clock.h"
 #include "runtime/bundle/bundle_reader.h"
 
 namespace fusion {
@@ -52,7 +52,7 @@ absl::StatusOr<std::string> SimulatedBuildExecutor::Execute(const v1::Task&, con
 
 absl::StatusOr<std::string> SimulatedMeasureExecutor::Execute(const v1::Task&, const std::string& payload,
                                                               const TaskContext& context) {
-  const absl::Time end = absl::Now() + measurement_;
+  const absl::Time end = SteadyNow() + measurement_;
   v1::MeasurePayload request;
   if (!request.ParseFromString(payload)) return absl::InvalidArgumentError("the payload is no MeasurePayload");
   v1::MeasureResults results;
@@ -83,7 +83,7 @@ absl::StatusOr<std::string> SimulatedMeasureExecutor::Execute(const v1::Task&, c
     result.set_median_ns(latency_ns);
     result.set_p90_ns(latency_ns);
   }
-  for (absl::Duration left = measurement_; left > absl::ZeroDuration(); left = end - absl::Now()) {
+  for (absl::Duration left = measurement_; left > absl::ZeroDuration(); left = end - SteadyNow()) {
     if (context.cancelled()) return absl::CancelledError("the measurement was cancelled");
     absl::SleepFor(std::min(left, absl::Milliseconds(10)));
   }

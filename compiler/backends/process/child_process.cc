@@ -17,8 +17,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_split.h"
-#include "absl/time/clock.h"
 #include "runtime/base/status_macros.h"
+#include "runtime/base/steady_clock.h"
 
 extern char** environ;
 
@@ -114,7 +114,7 @@ absl::StatusOr<ChildResult> RunChild(const std::vector<std::string>& argv, const
   err.CloseWrite();
 
   ChildResult result;
-  const absl::Time start = absl::Now();
+  const absl::Time start = SteadyNow();
   bool out_open = true, err_open = true, reaped = false, killed = false;
   int wait_status = 0;
   absl::Time kill_time = absl::InfiniteFuture();
@@ -124,7 +124,7 @@ absl::StatusOr<ChildResult> RunChild(const std::vector<std::string>& argv, const
     if (fds[0].revents != 0) out_open = Drain(out.read_end, options.max_output_bytes, &result.stdout_text);
     if (fds[1].revents != 0) err_open = Drain(err.read_end, options.max_output_bytes, &result.stderr_text);
     if (!reaped && waitpid(pid, &wait_status, WNOHANG) == pid) reaped = true;
-    const absl::Time now = absl::Now();
+    const absl::Time now = SteadyNow();
     if (!killed && !reaped) {
       result.cancelled = options.cancelled && options.cancelled();
       const absl::Duration used = CpuTime(pid);
@@ -145,7 +145,7 @@ absl::StatusOr<ChildResult> RunChild(const std::vector<std::string>& argv, const
       }
     }
   }
-  result.seconds = absl::ToDoubleSeconds(absl::Now() - start);
+  result.seconds = absl::ToDoubleSeconds(SteadyNow() - start);
   if (WIFEXITED(wait_status)) result.exit_code = WEXITSTATUS(wait_status);
   if (WIFSIGNALED(wait_status)) result.signal = WTERMSIG(wait_status);
   return result;

@@ -1,0 +1,113 @@
+// A store that passes every call on to another one. Tests derive from it to make single calls fail or stand still.
+#ifndef FUSION_SERVER_TESTING_FORWARDING_STORE_H_
+#define FUSION_SERVER_TESTING_FORWARDING_STORE_H_
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "db/stores/store.h"
+
+namespace fusion::testing {
+
+class ForwardingStore : public Store {
+ public:
+  explicit ForwardingStore(Store* store) : store_(store) {}
+
+  absl::StatusOr<std::string> InsertJob(const JobRow& job, const std::string& first_event) override {
+    return store_->InsertJob(job, first_event);
+  }
+  absl::Status StartJob(const std::string& id, int64_t now_ms) override { return store_->StartJob(id, now_ms); }
+  absl::Status GiveJobBack(const std::string& id) override { return store_->GiveJobBack(id); }
+  absl::Status FinishJob(const JobRow& job, const std::string& last_event,
+                         const std::optional<ResultRow>& result) override {
+    return store_->FinishJob(job, last_event, result);
+  }
+  absl::Status AppendJobEvent(const std::string& job_id, const std::string& event) override {
+    return store_->AppendJobEvent(job_id, event);
+  }
+  absl::StatusOr<JobRow> GetJob(const std::string& id) override { return store_->GetJob(id); }
+  absl::StatusOr<JobRow> FindSubmission(const std::string& id) override { return store_->FindSubmission(id); }
+  absl::StatusOr<Leaving> LeaveJob(const std::string& submission_id, int64_t now_ms, const std::string& cancelled,
+                                   int error_code, const std::string& error_message) override {
+    return store_->LeaveJob(submission_id, now_ms, cancelled, error_code, error_message);
+  }
+  absl::StatusOr<std::vector<JobRow>> ListJobs(int limit) override { return store_->ListJobs(limit); }
+  absl::StatusOr<std::vector<JobRow>> UnfinishedJobs() override { return store_->UnfinishedJobs(); }
+  absl::StatusOr<std::vector<JobEventRow>> JobEvents(const std::string& id, int64_t after_seq, int limit) override {
+    return store_->JobEvents(id, after_seq, limit);
+  }
+  absl::StatusOr<std::optional<ResultRow>> FindResult(const std::string& key) override {
+    return store_->FindResult(key);
+  }
+  absl::Status PutResult(const ResultRow& result) override { return store_->PutResult(result); }
+  absl::Status PutTasks(absl::Span<const TaskRow> tasks) override { return store_->PutTasks(tasks); }
+  absl::StatusOr<std::optional<TaskRow>> FindTask(const std::string& key) override { return store_->FindTask(key); }
+  absl::StatusOr<std::vector<TaskRow>> UnfinishedTasks() override { return store_->UnfinishedTasks(); }
+  absl::StatusOr<int64_t> LastFence() override { return store_->LastFence(); }
+  absl::Status CancelUnfinishedTasks() override { return store_->CancelUnfinishedTasks(); }
+  absl::Status PutBuilds(absl::Span<const BuildRow> rows) override { return store_->PutBuilds(rows); }
+  absl::StatusOr<std::vector<std::optional<std::string>>> FindBuilds(absl::Span<const std::string> keys) override {
+    return store_->FindBuilds(keys);
+  }
+  absl::Status PutWorker(const WorkerRow& worker) override { return store_->PutWorker(worker); }
+  absl::StatusOr<std::optional<WorkerRow>> FindWorker(const std::string& id) override { return store_->FindWorker(id); }
+  absl::StatusOr<std::optional<WorkerRow>> LatestWorker(const std::string& device_kind) override {
+    return store_->LatestWorker(device_kind);
+  }
+  absl::Status AppendMeasurements(absl::Span<const MeasurementRow> rows) override {
+    return store_->AppendMeasurements(rows);
+  }
+  absl::StatusOr<int64_t> MergeMeasurements(absl::Span<const MeasurementRow> rows) override {
+    return store_->MergeMeasurements(rows);
+  }
+  absl::StatusOr<std::vector<std::optional<double>>> MedianLatencies(absl::Span<const std::string> keys) override {
+    return store_->MedianLatencies(keys);
+  }
+  absl::Status ScanMeasurements(const MeasurementFilter& filter,
+                                const std::function<void(const MeasurementRow&)>& on_row) override {
+    return store_->ScanMeasurements(filter, on_row);
+  }
+  absl::StatusOr<ProfileCounts> CountMeasurements() override { return store_->CountMeasurements(); }
+  absl::StatusOr<bool> MergeDevice(const DeviceRow& device) override { return store_->MergeDevice(device); }
+  absl::StatusOr<std::vector<DeviceRow>> Devices(const std::string& fingerprint) override {
+    return store_->Devices(fingerprint);
+  }
+  absl::StatusOr<std::vector<TrialRow>> Trials(const std::string& workload) override {
+    return store_->Trials(workload);
+  }
+  absl::StatusOr<std::vector<std::string>> NeighbourChoices(const std::string& structure, const std::string& workload,
+                                                            int limit) override {
+    return store_->NeighbourChoices(structure, workload, limit);
+  }
+  absl::StatusOr<std::vector<ModelErrorRow>> ModelErrors(const std::string& device_fingerprint) override {
+    return store_->ModelErrors(device_fingerprint);
+  }
+  absl::Status AppendPlans(absl::Span<const PlanRow> rows) override { return store_->AppendPlans(rows); }
+  absl::Status AppendPlanComparisons(absl::Span<const PlanComparisonRow> rows) override {
+    return store_->AppendPlanComparisons(rows);
+  }
+  absl::StatusOr<std::vector<std::optional<PlanComparisonRow>>> PlanComparisons(
+      const std::string& reference_key, absl::Span<const std::string> plan_keys) override {
+    return store_->PlanComparisons(reference_key, plan_keys);
+  }
+  absl::StatusOr<std::vector<ModelErrorRow>> PlanErrors(const std::string& device_fingerprint) override {
+    return store_->PlanErrors(device_fingerprint);
+  }
+  absl::Status PutBlobs(absl::Span<const BlobRow> blobs) override { return store_->PutBlobs(blobs); }
+  absl::StatusOr<std::vector<std::optional<int64_t>>> BlobSizes(absl::Span<const std::string> digests) override {
+    return store_->BlobSizes(digests);
+  }
+  absl::Status InsertToken(const TokenRow& token) override { return store_->InsertToken(token); }
+  absl::Status RevokeToken(const std::string& id, int64_t now_ms) override { return store_->RevokeToken(id, now_ms); }
+  absl::StatusOr<std::vector<TokenRow>> Tokens() override { return store_->Tokens(); }
+  int write_queue_depth() const override { return store_->write_queue_depth(); }
+
+ private:
+  Store* const store_;
+};
+
+}  // namespace fusion::testing
+
+#endif  // FUSION_SERVER_TESTING_FORWARDING_STORE_H_
