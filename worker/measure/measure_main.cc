@@ -1,9 +1,6 @@
 // fusion-measure: times bundles and prints summaries (summary.h). It measures several bundles in turns. It is a process
 // of its own because the code that it runs may crash or never end; the worker kills it at the deadline. It connects to
 // nothing and writes only to its stdout.
-#include <signal.h>
-#include <sys/prctl.h>
-#include <sys/resource.h>
 
 #include <algorithm>
 #include <cstdio>
@@ -22,6 +19,7 @@
 #include "runtime/devices/cpu/thread_pool.h"
 #include "runtime/loader/session.h"
 #include "worker/measure/cache_flush.h"
+#include "worker/measure/confine.h"
 #include "worker/measure/host_kernels.h"
 #include "worker/measure/model_runs.h"
 #include "worker/measure/summary.h"
@@ -33,19 +31,6 @@ constexpr size_t kLeastSamples = 9, kMostSamples = 40;
 constexpr absl::Duration kBudget = absl::Milliseconds(600);  // kFewestSamples suffice after this time
 constexpr size_t kFewestSamples = 3;
 constexpr int64_t kPeakIterations = 1000;  // about 10 µs
-
-void Confine() {
-  prctl(PR_SET_PDEATHSIG, SIGKILL);
-  prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
-  auto limit = [](int resource, rlim_t value) {
-    struct rlimit bound = {value, value};
-    setrlimit(static_cast<__rlimit_resource>(resource), &bound);
-  };
-  limit(RLIMIT_CORE, 0);
-  limit(RLIMIT_FSIZE, rlim_t{1} << 30);  // kernels are loaded from a file in memory
-  limit(RLIMIT_CPU, 600);
-  limit(RLIMIT_AS, rlim_t{64} << 30);
-}
 
 // A bundle with its operands in place, whose caches can be flushed.
 class Subject {

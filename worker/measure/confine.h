@@ -1,0 +1,18 @@
+// Limits of the process that runs kernels and models of others.
+#ifndef FUSION_WORKER_MEASURE_CONFINE_H_
+#define FUSION_WORKER_MEASURE_CONFINE_H_
+
+#include <cstdint>
+
+namespace fusion {
+
+inline constexpr int64_t kMostDataBytes = int64_t{64} << 30;
+
+// Ends this process with its parent, and limits its CPU time, the files it writes and the memory it uses. Memory is
+// limited by RLIMIT_DATA, which counts what is writable and private, not by RLIMIT_AS, which would also count address
+// space that is only reserved: CUDA's driver reserves more than a machine has.
+void Confine(int64_t most_data_bytes = kMostDataBytes);
+
+}  // namespace fusion
+
+#endif  // FUSION_WORKER_MEASURE_CONFINE_H_

@@ -1,0 +1,35 @@
+#include "worker/measure/confine.h"
+
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <cstdlib>
+
+#include "gtest/gtest.h"
+
+namespace fusion {
+namespace {
+
+void* Map(size_t bytes, int protection) {
+  return mmap(nullptr, bytes, protection, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+}
+
+// In a process of its own, because limits cannot be lifted again. The exit code says what went wrong.
+[[noreturn]] void UseMemory() {
+  Confine();
+  // What CUDA's driver does when it starts: address space for the memory of every device, and of the host.
+  if (Map(size_t{512} << 30, PROT_NONE) == MAP_FAILED) _exit(1);
+  Confine(int64_t{256} << 20);
+  if (Map(size_t{64} << 30, PROT_NONE) == MAP_FAILED) _exit(2);
+  if (Map(size_t{64} << 20, PROT_READ | PROT_WRITE) == MAP_FAILED) _exit(3);
+  if (Map(size_t{512} << 20, PROT_READ | PROT_WRITE) != MAP_FAILED) _exit(4);
+  _exit(0);
+}
+
+TEST(ConfineDeathTest, AddressSpaceMayBeReservedAndMemoryIsLimited) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  EXPECT_EXIT(UseMemory(), testing::ExitedWithCode(0), "");
+}
+
+}  // namespace
+}  // namespace fusion
