@@ -9,8 +9,8 @@ namespace fusion {
 
 const Planner* AutoPlanner();
 
-// Of two planners whose plans are estimated equally fast, the first of these is taken, and so is a plan that rests on
-// measurements, whatever is estimated.
+// Its plan is taken where the estimates of whole plans are too rough to say that another one is faster, and where it
+// rests on measurements.
 inline constexpr char kPreferredPlanner[] = "dnnfusion";
 // The name of the plan that the search makes of the others.
 inline constexpr char kCombinedPlan[] = "combined";

@@ -122,6 +122,31 @@ TEST(Auto, TheSearchGoesBeyondThePlanners) {
   EXPECT_EQ(plan.blocks.size(), 1u);
 }
 
+// Whole plans of several kernels are estimated at `several`, the preferred planner's single kernel at 1000.
+class CloseOracle : public FakeOracle {
+ public:
+  absl::StatusOr<PlanEstimate> EstimatePlan(const ecg::Graph&, const std::vector<FusionBlock>& blocks) override {
+    PlanEstimate estimate;
+    estimate.ns = blocks.size() == 1 ? 1000 : blocks.size() == 5 ? 2000 : several;
+    return estimate;
+  }
+  double several = 0;
+};
+
+TEST(Auto, TooSmallADifferenceLeavesThePreferredPlannersPlan) {
+  CloseOracle oracle;
+  oracle.several = 960;
+  const FusionPlan near = Plan(oracle);
+  EXPECT_EQ(near.offers[0].name, kPreferredPlanner);
+  EXPECT_EQ(near.blocks.size(), 1u);
+  EXPECT_EQ(near.offers[1].estimate.ns, 960) << "the fastest is the next";
+  EXPECT_THAT(near.offers[0].reason, HasSubstr("estimates cannot tell it from the plan of"));
+  oracle.several = 900;
+  const FusionPlan far = Plan(oracle);
+  EXPECT_EQ(far.offers[0].estimate.ns, 900);
+  EXPECT_GT(far.blocks.size(), 1u);
+}
+
 TEST(Auto, WhatRestsOnMeasurementsStaysUntilWholePlansAreMeasured) {
   FakeOracle oracle;
   oracle.source = LatencySource::kMeasured;

@@ -20,11 +20,11 @@ namespace fusion {
 
 // Bounds on a search. They are counts, not times, so that a search ends at the same plan on every machine.
 struct SearchLimits {
-  int64_t plans = 600;        // whole plans that are estimated
-  int64_t kernels = 100'000;  // in these plans, together
-  int64_t fits = 1500;        // fusion blocks that the oracle is asked about
-  size_t operators = 64;      // of a fusion block that the search makes
-  size_t region = 24;         // operators among whose blocks an exact choice is made
+  int64_t plans = 300;       // whole plans that are estimated
+  int64_t kernels = 50'000;  // in these plans, together
+  int64_t fits = 600;        // fusion blocks that the oracle is asked about
+  size_t operators = 64;     // of a fusion block that the search makes
+  size_t region = 24;        // operators among whose blocks an exact choice is made
 };
 
 // A fusion block that the oracle has accepted, without hand-overs of which something is asked.

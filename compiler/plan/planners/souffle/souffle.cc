@@ -25,8 +25,12 @@ using NodeSet = std::vector<NodeId>;  // ascending
 // grows with the square of the longest. The paper has no such limit.
 constexpr size_t kMostElements = 12;
 constexpr size_t kMostOperators = 128;
+// Operators of a kernel that grows one by one, because the element that they are of cannot be a kernel.
+constexpr size_t kMostGrown = 16;
+// Elements of one kernel where all kernels are priced, of which there are more.
+constexpr size_t kMostPricedElements = 6;
 // Kernels that are scheduled, roughly: models of more elements have shorter kernels.
-constexpr size_t kMostKernels = 4000;
+constexpr size_t kMostKernels = 600;
 // A row of elements is not made longer if it is estimated slower than its parts by more than this factor, twice.
 constexpr double kHopeless = 1.5;
 
@@ -129,21 +133,23 @@ std::optional<Priced> Partition::Kernel(const NodeSet& nodes) {
   const int units = device_.parallel_units;
   const bool barriers_pay = device_.BarrierSeconds(units) < device_.LaunchSeconds(units);
   if (barriers_pay || element_of_[nodes.back()] - element_of_[nodes.front()] == 1) try_one(HandOvers::kBarriers);
-  if (barriers_pay) try_one(HandOvers::kAnywhere);
+  if (barriers_pay && !best) try_one(HandOvers::kAnywhere);
   return best;
 }
 
 // The fewest kernels of these nodes, which are one element or part of one, that the oracle accepts: each takes as many
 // nodes as it can, in order.
 std::vector<Priced> Partition::Kernels(const NodeSet& nodes) {
-  if (std::optional<Priced> one = Kernel(nodes)) return {*std::move(one)};
+  if (nodes.size() <= kMostOperators) {
+    if (std::optional<Priced> one = Kernel(nodes)) return {*std::move(one)};
+  }
   std::vector<Priced> kernels;
   NodeSet open;
   std::optional<Priced> best;
   for (const NodeId id : nodes) {
     NodeSet more = open;
     more.push_back(id);
-    std::optional<Priced> with = Kernel(more);
+    std::optional<Priced> with = more.size() <= kMostGrown ? Kernel(more) : std::nullopt;
     if (!with) {
       kernels.push_back(*std::move(best));
       more = {id};
@@ -164,14 +170,20 @@ void Partition::Divide(size_t first, size_t last, std::vector<Priced>* kernels) 
     return;
   }
   const NodeSet nodes = NodesOf(first, last);
-  if (last - first <= kMostElements && nodes.size() <= kMostOperators) {
+  const bool within = last - first <= kMostElements && nodes.size() <= kMostOperators;
+  if (within) {
     if (std::optional<Priced> one = Kernel(nodes)) {
       kernels->push_back(*std::move(one));
       return;
     }
   }
   const size_t middle = first + (last - first) / 2;
-  cuts_.emplace(elements_[middle].anchor, "they cannot be one kernel");
+  cuts_.emplace(elements_[middle].anchor,
+                within
+                    ? "they cannot be one kernel"
+                    : absl::StrFormat("%d expressions of %d operators are too many for one kernel: %d and %d are the "
+                                      "limits",
+                                      last - first, nodes.size(), kMostElements, kMostOperators));
   Divide(first, middle, kernels);
   Divide(middle, last, kernels);
 }
@@ -252,7 +264,7 @@ bool Partition::Connected(size_t first, size_t last) const {
 // element is the best plan up to the kernel that ends there, and that kernel.
 absl::StatusOr<FusionPlan> Partition::ByPrice() {
   const size_t n = elements_.size();
-  const size_t longest = std::clamp<size_t>(n > 0 ? kMostKernels / n : 1, 1, kMostElements);
+  const size_t longest = std::clamp<size_t>(n > 0 ? kMostKernels / n : 1, 1, kMostPricedElements);
   struct Best {
     double ns = std::numeric_limits<double>::infinity();
     size_t from = 0;

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <functional>
 
 #include "absl/strings/str_cat.h"
@@ -135,6 +136,21 @@ TEST(SoufflePaper, WhatCannotBeOneKernelIsDivided) {
   EXPECT_THAT(Names(graph, Plan(SoufflePaperPlanner(), graph, oracle)), ElementsAre("p0+v1+p1+v2", "p2+v3+p3+v4"));
   oracle.refuses = [](const FusionBlock& block) { return block.nodes.size() > 1; };
   EXPECT_EQ(Plan(SoufflePaperPlanner(), graph, oracle).blocks.size(), 8u);
+}
+
+// What no product anchors is one element, however long.
+TEST(SoufflePaper, AnElementOfThousandsOfOperatorsIsNoKernel) {
+  std::string text = "graph g(%v0: f32[8]) {\n";
+  for (int i = 0; i < 3000; ++i) absl::StrAppend(&text, "  %v", i + 1, ": f32[8] = Relu(%v", i, ")\n");
+  const ecg::Graph graph = Parsed(absl::StrCat(text, "  return %v3000\n}"));
+  FakeOracle oracle;
+  size_t longest = 0;
+  oracle.refuses = [&](const FusionBlock& block) {
+    longest = std::max(longest, block.nodes.size());
+    return false;
+  };
+  EXPECT_LT(Plan(SoufflePaperPlanner(), graph, oracle).blocks.size(), 3000u);
+  EXPECT_LE(longest, 128u);
 }
 
 // A product, and a norm of its rows: the reduction reads what many tasks make.
