@@ -31,7 +31,7 @@ struct Use {
 std::vector<int> ArgumentBuffers(const movement::Kernel& kernel) {
   std::vector<int> buffers;
   for (size_t b = 0; b < kernel.buffers.size(); ++b) {
-    if (kernel.buffers[b].scope != Scope::kBlock) buffers.push_back(static_cast<int>(b));
+    if (movement::IsArgument(kernel.buffers[b])) buffers.push_back(static_cast<int>(b));
   }
   return buffers;
 }

@@ -52,7 +52,7 @@ std::map<int, int> ShareInPlace(const std::vector<PlannedLaunch>& planned, const
     std::vector<int> buffer_of;  // the manifest's buffer, by the kernel's
     size_t arg = 0;
     for (const movement::Buffer& buffer : kernel.buffers) {
-      buffer_of.push_back(buffer.scope == Scope::kBlock ? -1 : args[arg++]);
+      buffer_of.push_back(!movement::IsArgument(buffer) ? -1 : args[arg++]);
     }
     for (const movement::InPlacePair& pair : movement::InPlacePairs(kernel)) {
       const int out = buffer_of[pair.out];
@@ -335,7 +335,7 @@ absl::StatusOr<LaidOut> LayOut(const KernelTexts& texts, const BundleProgram& so
 std::vector<const movement::Buffer*> ArgBuffers(const BlockKernel& block) {
   std::vector<const movement::Buffer*> buffers;
   for (const movement::Buffer& buffer : block.kernel.buffers) {
-    if (buffer.scope != Scope::kBlock) buffers.push_back(&buffer);
+    if (movement::IsArgument(buffer)) buffers.push_back(&buffer);
   }
   return buffers;
 }

@@ -75,7 +75,7 @@ absl::StatusOr<std::vector<KernelArg>> MakeArguments(const movement::Kernel& ker
   }
   for (size_t b = 0; b < kernel.buffers.size(); ++b) {
     const movement::Buffer& buffer = kernel.buffers[b];
-    if (buffer.scope == Scope::kBlock) continue;
+    if (!movement::IsArgument(buffer)) continue;
     KernelArg arg;
     arg.written = written.count(static_cast<int>(b)) > 0;
     int tensor = buffer.tensor;

@@ -37,7 +37,7 @@ Work WorkOf(const BlockKernel& block, size_t sets, const DeviceModel& device) {
   const movement::KernelCost cost = movement::EstimateCost(block.kernel, device, units);
   double footprint = 0;
   for (const movement::Buffer& buffer : block.kernel.buffers) {
-    if (buffer.scope != Scope::kBlock) footprint += static_cast<double>(movement::SizeBytes(buffer));
+    if (movement::IsArgument(buffer)) footprint += static_cast<double>(movement::SizeBytes(buffer));
   }
   const double count = static_cast<double>(sets);
   Work work;

@@ -23,7 +23,7 @@ std::optional<std::vector<ecg::ValueId>> ValuesOf(const BlockKernel& block) {
   std::vector<ecg::ValueId> values;
   size_t arg = 0;
   for (const movement::Buffer& buffer : block.kernel.buffers) {
-    if (buffer.scope == Scope::kBlock) return std::nullopt;
+    if (!movement::IsArgument(buffer)) return std::nullopt;
     const KernelArg& one = block.args[arg++];
     if (one.kind != KernelArg::Kind::kValue) return std::nullopt;
     values.push_back(one.value);

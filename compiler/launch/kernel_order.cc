@@ -54,7 +54,7 @@ int64_t WrittenBytes(const BlockKernel& block) {
   int64_t bytes = 0;
   size_t arg = 0;
   for (const movement::Buffer& buffer : block.kernel.buffers) {
-    if (buffer.scope == Scope::kBlock) continue;
+    if (!movement::IsArgument(buffer)) continue;
     const KernelArg& argument = block.args[arg++];
     if (argument.written || argument.kind == KernelArg::Kind::kTemporary) bytes += movement::SizeBytes(buffer);
   }

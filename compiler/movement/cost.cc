@@ -118,7 +118,7 @@ double RereadSeconds(const Kernel& kernel, const Phase& phase, const DeviceModel
   for (const Step& step : phase.steps) {
     const double loads = Trips(step.loops) * (step.reduction ? Product(step.reduction->axes) : 1);
     const auto note = [&](const te::ScalarNode& node) {
-      if (node.kind != te::ScalarKind::kLoad || kernel.buffers[node.tensor].scope == Scope::kBlock) return;
+      if (node.kind != te::ScalarKind::kLoad || !IsArgument(kernel.buffers[node.tensor])) return;
       const bool shared = std::any_of(phase.grid.begin(), phase.grid.end(),
                                       [&](const te::Axis& axis) { return node.indices[0].UsesAxis(axis.id); });
       if (!shared) elements[node.tensor] += loads;
@@ -348,7 +348,7 @@ std::vector<double> BytesByLevel(const Kernel& kernel, const DeviceModel& device
   };
   double footprint = 0;
   for (const Buffer& buffer : kernel.buffers) {
-    if (buffer.scope != Scope::kBlock) footprint += static_cast<double>(SizeBytes(buffer));
+    if (IsArgument(buffer)) footprint += static_cast<double>(SizeBytes(buffer));
   }
   for (const Phase& phase : kernel.phases) {
     const LibraryCall* call = LibraryCallOf(phase);

@@ -99,6 +99,32 @@ void VisitBuffers(const Step& step, const std::function<void(int)>& f) {
   if (const Bound* const limit = StoreLimitOf(step)) in_index(limit->index);
 }
 
+const RowNest* RowNestOf(const Phase& phase, int step) {
+  for (const RowNest& nest : phase.row_nests) {
+    if (nest.first <= step && step < nest.first + nest.count) return &nest;
+  }
+  return nullptr;
+}
+
+const RowNest* RowNestAt(const Phase& phase, int first) {
+  const RowNest* nest = RowNestOf(phase, first);
+  return nest != nullptr && nest->first == first ? nest : nullptr;
+}
+
+void SubstituteAxes(Step* step, const std::function<const te::Index*(const te::Axis&)>& map) {
+  for (te::Scalar& s : step->body) s = te::Substitute(s, map);
+  for (te::Scalar& s : step->then) s = te::Substitute(s, map);
+  for (Store& store : step->stores) store.address = te::Substitute(store.address, map);
+  if (step->reduction) {
+    step->reduction->pred = te::Substitute(step->reduction->pred, map);
+    for (te::Scalar& s : step->reduction->init) s = te::Substitute(s, map);
+  }
+  for (Loop& loop : step->loops) {
+    if (loop.limit) loop.limit = te::Substitute(*loop.limit, map);
+  }
+  if (step->lane_limit) step->lane_limit->index = te::Substitute(step->lane_limit->index, map);
+}
+
 const LibraryCall* LibraryCallOf(const Phase& phase) {
   return phase.steps.size() == 1 ? phase.steps[0].As<LibraryCall>() : nullptr;
 }
@@ -111,7 +137,7 @@ int64_t Phase::tasks() const {
 
 int Kernel::num_args() const {
   int count = 0;
-  for (const Buffer& buffer : buffers) count += buffer.scope != Scope::kBlock;
+  for (const Buffer& buffer : buffers) count += IsArgument(buffer);
   return count;
 }
 
@@ -119,7 +145,7 @@ namespace {
 
 constexpr int64_t kAlignBytes = 64;
 
-// The first and the last step, counted through all phases, that touch a buffer.
+// The first and the last step or row nest, counted through all phases, that touch a buffer.
 struct Lifetime {
   int first = std::numeric_limits<int>::max(), last = -1;
 };
@@ -132,11 +158,14 @@ std::vector<Lifetime> Lifetimes(const Kernel& kernel) {
     lifetimes[buffer].last = number;
   };
   for (const Phase& phase : kernel.phases) {
-    for (const Step& step : phase.steps) {
-      // The shared-memory copies of a step run repeatedly while the step runs, so they have the step's number.
+    for (size_t s = 0; s < phase.steps.size(); ++s) {
+      const Step& step = phase.steps[s];
+      // The shared-memory copies of a step run repeatedly while the step runs, so they have the step's number. The
+      // steps of a row nest, which take turns, have one number together.
       for (const Step& shared_copy : SharedCopiesOf(step)) VisitBuffers(shared_copy, touch);
       VisitBuffers(step, touch);
-      ++number;
+      const RowNest* nest = RowNestOf(phase, static_cast<int>(s));
+      if (nest == nullptr || static_cast<int>(s) == nest->first + nest->count - 1) ++number;
     }
   }
   return lifetimes;

@@ -22,7 +22,9 @@
 namespace fusion::movement {
 
 // A buffer lives in global memory as an argument (kKernel), in global memory as part of the kernel, passed from one
-// phase to the next (kDevice), or in the scratch of one task (kBlock). Nearer scopes are registers, not buffers.
+// phase to the next (kDevice), in the scratch of one task (kBlock), or in registers for one row of a row nest (kWarp): one
+// element, which every lane of the vector, or every work-item of the row's team, has. Its address is 0. What single lanes
+// keep for themselves (kLane) is no buffer.
 struct Buffer {
   Scope scope = Scope::kKernel;
   DType dtype = DType::kF32;
@@ -31,6 +33,9 @@ struct Buffer {
   int tensor = -1;           // the te tensor it holds, -1: made by the scheduler (packed operand)
   int packed_from = -1;  // kKernel constants: index into Kernel::packs when the bytes are a packed copy of a constant
 };
+
+// Does the buffer outlive a task? Then it is an argument of the kernel's functions.
+inline bool IsArgument(const Buffer& buffer) { return buffer.scope >= Scope::kDevice; }
 
 inline int64_t SizeBytes(const Buffer& buffer) { return buffer.elements * DTypeBytes(buffer.dtype); }
 
@@ -218,14 +223,33 @@ bool HasStreamingStores(const Step& step);
 const std::vector<Step>& SharedCopiesOf(const Step& step);  // empty where the step is no threadgroup tile
 const Bound* StoreLimitOf(const Step& step);                // null: all results are stored
 
+// Steps [first, first + count) of a phase run row by row: their first `loops` loops are the same, and inside them the
+// steps run one after another. One core, in vectors, or one team of work-items that run in step computes a row from end
+// to end, so what one step hands to another may stay in registers (Scope::kWarp). Where `loops` is 0, the task is one
+// row. row_nest.h says which steps may do so.
+struct RowNest {
+  int first = 0, count = 0;
+  int loops = 0;
+  int team = 1;  // work-items that compute a row: a power of two, 1 where a task has one work-item
+};
+
 struct Phase {
   std::vector<te::Axis> grid;  // tasks: row-major over these axes
   std::vector<Step> steps;
+  std::vector<RowNest> row_nests;  // in order; they share no step
   int64_t tasks() const;
 };
 
 // The library call of this phase; null where the phase is text.
 const LibraryCall* LibraryCallOf(const Phase& phase);
+
+// The nest that begins with this step, or that holds it; null where it runs by itself.
+const RowNest* RowNestAt(const Phase& phase, int first);
+const RowNest* RowNestOf(const Phase& phase, int step);
+
+// Replaces axes in every index of the step, without its shared-memory copies. Its loops and the axes of its strategy
+// stay.
+void SubstituteAxes(Step* step, const std::function<const te::Index*(const te::Axis&)>& map);
 
 // Visits each step, and its shared-memory copies before it.
 void VisitSteps(const Phase& phase, const std::function<void(const Step&)>& f);
@@ -235,7 +259,7 @@ void VisitSteps(Phase* phase, const std::function<void(Step*)>& f);
 void VisitBuffers(const Step& step, const std::function<void(int)>& f);
 
 struct Kernel {
-  std::vector<Buffer> buffers;  // kernel scope first, in argument order, then device, then block scope
+  std::vector<Buffer> buffers;  // kernel scope first, in argument order, then device, then block and warp scope
   std::vector<Pack> packs;
   std::vector<Phase> phases;  // a barrier (sync device) between phases
   // Persistent kernel, on devices whose launches are grids of work-groups: all phases are one launch of no more

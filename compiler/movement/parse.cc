@@ -49,7 +49,7 @@ class Parser : public StrategyReader {
     Buffer buffer;
     const std::string scope = Word();
     bool known = false;
-    for (const Scope each : {Scope::kKernel, Scope::kDevice, Scope::kBlock}) {
+    for (const Scope each : {Scope::kKernel, Scope::kDevice, Scope::kBlock, Scope::kWarp}) {
       if (scope != ScopeName(each)) continue;
       buffer.scope = each;
       known = true;
@@ -90,7 +90,15 @@ class Parser : public StrategyReader {
     Phase phase;
     phase.grid = ParseAxes("(", ")");
     Expect("{");
-    while (!failed() && AcceptWord("step")) phase.steps.push_back(ParseStep());
+    while (!failed()) {
+      if (AcceptWord("rows")) {
+        ParseRowNest(&phase);
+      } else if (AcceptWord("step")) {
+        phase.steps.push_back(ParseStep());
+      } else {
+        break;
+      }
+    }
     Expect("}");
     kernel_.phases.push_back(std::move(phase));
     if (!AcceptWord("sync")) return;
@@ -100,6 +108,19 @@ class Parser : public StrategyReader {
       kernel_.persistent = true;
     }
     if (!Looking("parallel")) Fail("expected 'parallel'");
+  }
+
+  void ParseRowNest(Phase* phase) {
+    RowNest nest;
+    nest.first = static_cast<int>(phase->steps.size());
+    Expect("of");
+    nest.loops = Count();
+    Expect("loops");
+    if (AcceptWord("by")) nest.team = Count();
+    Expect("{");
+    for (; !failed() && AcceptWord("step"); ++nest.count) phase->steps.push_back(ParseStep());
+    Expect("}");
+    phase->row_nests.push_back(nest);
   }
 
   Step ParseStep() {

@@ -192,7 +192,7 @@ TEST(Parse, ErrorsNameTheLineAndWhatIsWrong) {
         Case{"map{lanes", "maps{lanes", "line 4: 'maps' is no strategy"},
         Case{"map{lanes i1}", "map{lanes i0}", "movement: "},
         Case{"kernel f32[64]\nbuffer b1", "kernel f32[60]\nbuffer b1", "movement: "},
-        Case{"buffer b1 kernel", "buffer b1 warp", "'warp' is no scope of a buffer"},
+        Case{"buffer b1 kernel", "buffer b1 lane", "'lane' is no scope of a buffer"},
         Case{"kernel f32[64]\nparallel", "kernel f32[64] const packed\nparallel",
              "there is not one pack for each packed buffer"},
         Case{"  }\n}\n", "  }\n", "expected"},

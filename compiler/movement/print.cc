@@ -208,8 +208,14 @@ std::string Print(const Kernel& kernel) {
     std::vector<std::string> grid;
     for (const te::Axis& axis : phase.grid) grid.push_back(AxisText(axis));
     absl::StrAppend(&text, "parallel (", absl::StrJoin(grid, ", "), ") {\n");
-    for (const Step& step : phase.steps) {
-      PrintStep(step, &printer, &text);
+    for (int s = 0; s < static_cast<int>(phase.steps.size()); ++s) {
+      const RowNest* const nest = RowNestOf(phase, s);
+      if (nest != nullptr && s == nest->first) {
+        absl::StrAppend(&text, "  rows of ", nest->loops, " loops", nest->team > 1 ? absl::StrCat(" by ", nest->team) : "",
+                        " {\n");
+      }
+      PrintStep(phase.steps[s], &printer, &text);
+      if (nest != nullptr && s == nest->first + nest->count - 1) absl::StrAppend(&text, "  }\n");
     }
     absl::StrAppend(&text, "}\n");
     if (&phase != &kernel.phases.back())

@@ -25,6 +25,7 @@ class StrategyReader : public te::TextReader {
   int ParseBufferId(const char* prefix = "b");
   std::vector<int> ParseBufferIds();  // separated by commas
   Strategy ParseStrategy();
+  int Count();  // 0 or more, as an int
 
   const te::Axis* FindAxis(int id) const override;
   te::Index ParseIndexLoad() override;
@@ -35,7 +36,6 @@ class StrategyReader : public te::TextReader {
  private:
   void FindAxes();
   int ParseAxisId(const char* role);
-  int Count();
   RegisterTile ParseRegisterTile();
   ThreadgroupTile ParseThreadgroupTile();
   RoutineCall ParseRoutine();

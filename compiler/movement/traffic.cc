@@ -80,12 +80,12 @@ std::vector<BufferTraffic> TrafficOf(const Kernel& kernel, const Accesses& acces
   std::map<int, BufferTraffic> traffic;
   for (const auto& [b, elements] : accesses.read) {
     const Buffer& buffer = kernel.buffers[b];
-    if (buffer.scope == Scope::kBlock) continue;
+    if (!IsArgument(buffer)) continue;
     traffic[b].read_bytes = TouchedBytes(buffer, elements, device);
   }
   for (const int b : accesses.written) {
     const Buffer& buffer = kernel.buffers[b];
-    if (buffer.scope == Scope::kBlock) continue;
+    if (!IsArgument(buffer)) continue;
     traffic[b].write_bytes = static_cast<double>(SizeBytes(buffer)) * (device.write_allocate ? 2 : 1);
   }
   std::vector<BufferTraffic> result;

@@ -9,6 +9,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "compiler/movement/prefix_reduction.h"
+#include "compiler/movement/row_nest.h"
 #include "runtime/base/status_macros.h"
 
 namespace fusion::movement {
@@ -96,19 +97,59 @@ class Verifier {
   absl::Status Check() {
     for (size_t b = 0; b < kernel_.buffers.size(); ++b) {
       const Scope scope = kernel_.buffers[b].scope;
-      if (scope == Scope::kKernel || scope == Scope::kDevice || scope == Scope::kBlock) continue;
-      return absl::InternalError(absl::StrCat("movement: buffer b", b, " lives in scope '", ScopeName(scope),
-                                              "'; buffers live in kernel, device or block"));
+      if (scope == Scope::kWarp && kernel_.buffers[b].elements != 1) {
+        return absl::InternalError(
+            absl::StrCat("movement: buffer b", b, " of scope 'warp' has ", kernel_.buffers[b].elements, " elements"));
+      }
+      if (scope != Scope::kLane) continue;
+      return absl::InternalError(
+          absl::StrCat("movement: buffer b", b, " lives in scope 'lane'; buffers live in kernel, device, block or warp"));
     }
     for (const Phase& phase : kernel_.phases) {
       // Scratch does not outlive its task.
-      std::erase_if(written_, [&](int b) { return kernel_.buffers[b].scope == Scope::kBlock; });
-      for (const Step& step : phase.steps) RETURN_IF_ERROR(CheckStepOf(phase, step));
+      std::erase_if(written_, [&](int b) { return !IsArgument(kernel_.buffers[b]); });
+      for (int s = 0; s < static_cast<int>(phase.steps.size()); ++s) {
+        // Registers do not outlive their row.
+        if (RowNestOf(phase, s) == nullptr || RowNestAt(phase, s) != nullptr) {
+          std::erase_if(written_, [&](int b) { return kernel_.buffers[b].scope == Scope::kWarp; });
+        }
+        RETURN_IF_ERROR(CheckStepOf(phase, phase.steps[s]));
+      }
+      RETURN_IF_ERROR(CheckRowNests(phase));
     }
     return absl::OkStatus();
   }
 
  private:
+  // Row nests hold steps of the phase, in order, and only they use registers.
+  absl::Status CheckRowNests(const Phase& phase) const {
+    int end = 0;
+    for (const RowNest& nest : phase.row_nests) {
+      if (nest.first < end || nest.count < 1 || nest.loops < 0 || nest.team < 1 || (nest.team & (nest.team - 1)) != 0 ||
+          nest.first + nest.count > static_cast<int>(phase.steps.size())) {
+        return absl::InternalError("movement: a row nest has no steps of its own, or no team");
+      }
+      end = nest.first + nest.count;
+      if (const absl::Status rows = CheckRowNest(kernel_, phase, nest); !rows.ok()) {
+        return absl::InternalError(absl::StrCat("movement: a row nest cannot run row by row: ", rows.message()));
+      }
+    }
+    for (int s = 0; s < static_cast<int>(phase.steps.size()); ++s) {
+      const Step& step = phase.steps[s];
+      const auto uses_registers = [&](const Step& one) {
+        bool uses = false;
+        VisitBuffers(one, [&](int b) { uses = uses || (IsBuffer(b) && kernel_.buffers[b].scope == Scope::kWarp); });
+        return uses;
+      };
+      const std::vector<Step>& copies = SharedCopiesOf(step);
+      const bool uses = uses_registers(step) || std::any_of(copies.begin(), copies.end(), uses_registers);
+      if (!uses || RowNestOf(phase, s) != nullptr) continue;
+      return absl::InternalError(
+          absl::StrCat("movement: step '", step.label, "' uses a buffer of scope 'warp' outside a row nest"));
+    }
+    return absl::OkStatus();
+  }
+
   absl::Status CheckStepOf(const Phase& phase, const Step& step) {
     if (step.Is<LibraryCall>() && (kernel_.persistent || phase.steps.size() != 1 || !phase.grid.empty())) {
       return absl::InternalError(

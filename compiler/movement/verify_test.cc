@@ -51,7 +51,13 @@ TEST(Verify, RefusesBuffersThatDoNotExist) {
 TEST(Verify, RefusesABufferInRegisters) {
   Kernel kernel = Sample();
   kernel.buffers[1].scope = Scope::kWarp;
-  ExpectRefused(kernel, "b1 lives in scope 'warp'");
+  ExpectRefused(kernel, "b1 of scope 'warp' has");
+}
+
+TEST(Verify, RefusesABufferOfALane) {
+  Kernel kernel = Sample();
+  kernel.buffers[1].scope = Scope::kLane;
+  ExpectRefused(kernel, "b1 lives in scope 'lane'");
 }
 
 TEST(Verify, RefusesReadingScratchBeforeItIsWritten) {

@@ -14,6 +14,10 @@ namespace fusion::movement {
 // multiply fragments together than such a group holds.
 int WorkItems(const Kernel& kernel, int work_group_size);
 
+// The most work-items that reduce a contiguous row together, or compute a row of a row nest: neighbours that run in
+// step, which read neighbours.
+inline constexpr int kRowTeam = 32;
+
 // Does one work-item compute each task? It does where tasks are register tiles without scratch, because a tile that a
 // work-group shares would leave the others idle; a work-group then has as many tasks as work-items. All other tasks
 // belong to a whole work-group.

@@ -46,9 +46,9 @@ void DropUnusedBuffers(movement::Kernel* kernel) {
   const std::vector<bool> used = UsedBuffers(*kernel);
   std::vector<int> number(kernel->buffers.size(), -1);
   std::vector<movement::Buffer> kept;
-  for (const bool block_scope : {false, true}) {
+  for (const bool argument : {true, false}) {
     for (size_t b = 0; b < kernel->buffers.size(); ++b) {
-      if (!used[b] || (kernel->buffers[b].scope == Scope::kBlock) != block_scope) continue;
+      if (!used[b] || movement::IsArgument(kernel->buffers[b]) != argument) continue;
       number[b] = static_cast<int>(kept.size());
       kept.push_back(kernel->buffers[b]);
     }

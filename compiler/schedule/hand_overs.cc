@@ -13,6 +13,7 @@ namespace {
 
 // The phases in which a tensor is written, and in which each stage reads it.
 struct Places {
+  bool in_registers = false;
   std::set<int> written;
   std::map<int, std::set<int>> read;  // by stage
 };
@@ -21,7 +22,12 @@ std::map<te::TensorId, Places> PlacesOf(const movement::Kernel& kernel) {
   std::map<te::TensorId, Places> places;
   for (int p = 0; p < static_cast<int>(kernel.phases.size()); ++p) {
     movement::VisitSteps(kernel.phases[p], [&](const movement::Step& step) {
-      for (const movement::Store& store : step.stores) places[kernel.buffers[store.buffer].tensor].written.insert(p);
+      for (const movement::Store& store : step.stores) {
+        const movement::Buffer& buffer = kernel.buffers[store.buffer];
+        Places& place = places[buffer.tensor];
+        place.written.insert(p);
+        place.in_registers = buffer.scope == Scope::kWarp;
+      }
       movement::VisitBuffers(step, [&](int buffer) {
         places[kernel.buffers[buffer].tensor].read[step.stage].insert(p);
       });
@@ -50,8 +56,9 @@ std::vector<StageHandOver> HandOversOf(const te::Program& program, const movemen
         // A phase that both writes and reads the tensor hands it over inside a task; any other reader waits for all
         // tasks of an earlier phase.
         const bool inside = read->second == place->second.written && read->second.size() == 1;
+        const Scope within = place->second.in_registers ? Scope::kWarp : Scope::kBlock;
         result.push_back({tensor, program.tes[producer].origins, program.tes[consumer].origins,
-                          inside ? Scope::kBlock : Scope::kDevice});
+                          inside ? within : Scope::kDevice});
       }
     }
   }
@@ -80,10 +87,14 @@ absl::Status CheckWithin(const std::vector<HandOverRequest>& requests, const std
     if (request.nearest <= scope && scope <= request.furthest) continue;
     const std::string& name = program.tensors[request.tensor].name;
     if (!request.asked) return absl::FailedPreconditionError(absl::StrCat("'", name, "' would cross a barrier"));
+    const auto why = std::find_if(hand_overs.begin(), hand_overs.end(), [&](const StageHandOver& hand_over) {
+      return hand_over.tensor == request.tensor && !hand_over.why.empty();
+    });
     return absl::FailedPreconditionError(
         absl::StrCat("'", name, "' is handed over at ", ScopeName(scope),
                      " scope, and the plan allows ", ScopeName(request.nearest),
-                     request.nearest == request.furthest ? "" : absl::StrCat(" to ", ScopeName(request.furthest))));
+                     request.nearest == request.furthest ? "" : absl::StrCat(" to ", ScopeName(request.furthest)),
+                     why == hand_overs.end() ? "" : absl::StrCat(": ", why->why)));
   }
   return absl::OkStatus();
 }

@@ -17,7 +17,8 @@ namespace fusion {
 struct StageHandOver {
   te::TensorId tensor = -1;
   std::vector<int> producer, consumer;  // origins of the stages (te::Te::origins)
-  Scope scope = Scope::kBlock;          // kBlock or kDevice: nearer ones are inside a stage
+  Scope scope = Scope::kBlock;          // kWarp to kDevice: kLane is inside a stage
+  std::string why = {};                 // it is no nearer, where a plan asks for that
 };
 
 // What is asked of a tensor that one origin hands to another. `asked`: a planner asked for it. Otherwise it is the

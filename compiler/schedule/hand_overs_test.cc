@@ -39,7 +39,7 @@ TEST(HandOversOf, RowsOfATaskAreHandedOverInsideIt) {
   EXPECT_EQ(hand_overs[0].tensor, program.tes[0].outputs[0]);
   EXPECT_EQ(hand_overs[0].producer, std::vector<int>{3});
   EXPECT_EQ(hand_overs[0].consumer, std::vector<int>{4});
-  EXPECT_EQ(hand_overs[0].scope, Scope::kBlock);
+  EXPECT_EQ(hand_overs[0].scope, Scope::kWarp);
 }
 
 TEST(HandOversOf, AnotherPhaseWaitsForAllTasks) {
@@ -84,10 +84,11 @@ TEST(CheckWithin, NamesTheTensorAndBothScopes) {
   EXPECT_TRUE(check(Scope::kLane, Scope::kBlock, true).ok());
   const absl::Status further = check(Scope::kDevice, Scope::kDevice, true);
   EXPECT_EQ(further.code(), absl::StatusCode::kFailedPrecondition);
-  EXPECT_EQ(further.message(), "'sum' is handed over at block scope, and the plan allows device");
-  EXPECT_THAT(std::string(check(Scope::kLane, Scope::kWarp, true).message()), HasSubstr("allows lane to warp"));
-  EXPECT_EQ(check(Scope::kLane, Scope::kWarp, false).message(), "'sum' would cross a barrier");
-  EXPECT_TRUE(check(Scope::kLane, Scope::kWarp, false, /*only_asked=*/true).ok()) << "nobody asked for it";
+  EXPECT_EQ(further.message(), "'sum' is handed over at warp scope, and the plan allows device");
+  EXPECT_TRUE(check(Scope::kWarp, Scope::kWarp, true).ok());
+  EXPECT_THAT(std::string(check(Scope::kBlock, Scope::kDevice, true).message()), HasSubstr("allows block to device"));
+  EXPECT_EQ(check(Scope::kLane, Scope::kLane, false).message(), "'sum' would cross a barrier");
+  EXPECT_TRUE(check(Scope::kLane, Scope::kLane, false, /*only_asked=*/true).ok()) << "nobody asked for it";
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 
 #include <map>
 #include <set>
+#include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -13,6 +14,7 @@
 #include "compiler/movement/kernel.h"
 #include "compiler/schedule/choices.h"
 #include "compiler/schedule/nest/nest.h"
+#include "compiler/schedule/stitch/join_rows.h"
 #include "compiler/schedule/targets/target_strategy.h"
 #include "compiler/te/program/program.h"
 #include "compiler/te/ranges/bounds.h"
@@ -32,6 +34,8 @@ struct KernelDraft {
   AxisSource axes;
   movement::Kernel kernel;
   bool repeats_combinations = false;  // FormRequest
+  RegisterRequests registers;         // what the plan says of them
+  std::map<te::TensorId, std::string> not_in_registers;  // of those that are wanted there: why not
   std::vector<int> buffer_of;  // by tensor, -1: none yet; inputs and outputs have theirs from the start
   std::map<te::TensorId, te::Box> scratch_boxes;  // tensors of which a task's scratch holds this box
 

@@ -130,7 +130,7 @@ class Candidates {
 
   absl::Status Add(const BlockForm& form, InTasks in_tasks, std::string label, const std::vector<int>& cuts = {}) {
     ChoiceLog log = *log_;
-    const FormRequest request{in_tasks, -1, cuts, !form.partials.empty()};
+    const FormRequest request{in_tasks, -1, cuts, !form.partials.empty(), &options_.hand_overs};
     ASSIGN_OR_RETURN(ScheduledBlock block, ScheduleForm(form.program, form.layouts, device_, request, &log));
     if (form.filtered) {
       RETURN_IF_ERROR(TransformFilter(*form.filtered, &block.kernel));

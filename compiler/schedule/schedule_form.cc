@@ -59,6 +59,16 @@ absl::Status AddGroup(int first, int last, const FormRequest& form, KernelDraft*
   return AddBetweenProducts(first, last, form, draft);
 }
 
+RegisterRequests RegistersAsked(const std::vector<HandOverRequest>& requests) {
+  RegisterRequests result;
+  for (const HandOverRequest& request : requests) {
+    if (!request.asked) continue;
+    if (request.furthest == Scope::kWarp) result.wanted.insert(request.tensor);
+    if (request.nearest > Scope::kWarp) result.unwanted.insert(request.tensor);
+  }
+  return result;
+}
+
 }  // namespace
 
 absl::StatusOr<ScheduledBlock> ScheduleForm(const te::Program& program, const std::map<te::TensorId, Layout>& layouts,
@@ -67,6 +77,7 @@ absl::StatusOr<ScheduledBlock> ScheduleForm(const te::Program& program, const st
   if (program.tes.empty()) return absl::InternalError("the fusion block computes nothing");
   KernelDraft draft(program, layouts, device, choices);
   draft.repeats_combinations = request.repeats_combinations;
+  if (request.hand_overs != nullptr) draft.registers = RegistersAsked(*request.hand_overs);
   ScheduledBlock result;
   std::vector<int> ends = request.cuts;
   ends.push_back(static_cast<int>(program.tes.size()));
@@ -79,6 +90,10 @@ absl::StatusOr<ScheduledBlock> ScheduleForm(const te::Program& program, const st
   draft.kernel.next_axis = draft.axes.next();
   RETURN_IF_ERROR(VerifySchedule(draft.kernel));
   result.hand_overs = HandOversOf(program, draft.kernel);
+  for (StageHandOver& hand_over : result.hand_overs) {
+    const auto why = draft.not_in_registers.find(hand_over.tensor);
+    if (hand_over.scope == Scope::kBlock && why != draft.not_in_registers.end()) hand_over.why = why->second;
+  }
   result.kernel = std::move(draft.kernel);
   return result;
 }

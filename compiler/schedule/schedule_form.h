@@ -24,6 +24,7 @@ struct FormRequest {
   // Tasks behind a cut may combine the same partial results (SplitReductions) where there are too few of them
   // otherwise.
   bool repeats_combinations = false;
+  const std::vector<HandOverRequest>* hand_overs = nullptr;  // of the plan; null: none
 };
 
 // Stitches all stages of a group into one phase where that is possible, else gives products phases of their own and

@@ -54,6 +54,7 @@ std::string PrintKernel(const movement::Kernel& kernel, const std::string& symbo
     int arg = 0;
     for (size_t b = 0; b < kernel.buffers.size(); ++b) {
       const movement::Buffer& buffer = kernel.buffers[b];
+      if (buffer.scope == Scope::kWarp) continue;  // declared where a row begins
       const std::string type =
           absl::StrCat(written.count(static_cast<int>(b)) ? "" : "const ", StorageType(buffer.dtype), "*",
                        may_alias.count(static_cast<int>(b)) ? "" : " __restrict");

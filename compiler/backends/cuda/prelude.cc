@@ -27,6 +27,7 @@ typedef unsigned int u32; typedef int i32; typedef unsigned long u64; typedef lo
 #define SCRATCH
 #define ALIGNED(p) __builtin_assume_aligned(p, 64)
 #define BARRIER __syncthreads();
+#define TEAM_BARRIER(team) __syncwarp(team < 32 ? (1u << (team & 31)) - 1 : ~0u);
 #define REDUCE_TEAM(T, value, group, team, combine) { T x = value; \
 UNROLL for (int o = (team < 32 ? team : 32) / 2; o > 0; o /= 2) { const T y = (T)__shfl_xor_sync(group < 32 ? (1u << (group & 31)) - 1 : ~0u, x, o); combine } \
 if (team > 32) { T* const part = (T*)partials; if (lid % 32 == 0) part[lid / 32] = x; __syncthreads(); \

@@ -42,11 +42,13 @@ typedef float$L vf; typedef int$L vi; typedef uint$L vu;
 for (int o = min(team, width) / 2; o > 0; o /= 2) { const T y = (T)SHUFFLE_XOR(x, (uint)o); combine } \
 if (team > width) { SCRATCH T* const part = (SCRATCH T*)partials; if (lid % width == 0) part[lid / width] = x; BARRIER \
 const int first = lid / team * (team / width); x = part[first]; for (int w = 1; w < team / width; ++w) { const T y = part[first + w]; combine } BARRIER } value = x; }
+#define TEAM_BARRIER(team) if (team > (int)get_max_sub_group_size()) { BARRIER } else sub_group_barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);
 #else
 #define WORK_ITEM (int)get_local_id(0)
 #define REDUCE_TEAM(T, value, group, team, combine) { SCRATCH T* const part = (SCRATCH T*)partials; part[lid] = value; BARRIER \
 for (int half_team = team / 2; half_team > 0; half_team /= 2) { if (lid % team < half_team) { T x = part[lid]; const T y = part[lid + half_team]; combine part[lid] = x; } BARRIER } \
 value = part[lid / team * team]; BARRIER }
+#define TEAM_BARRIER(team) BARRIER
 #endif
 #define TICKET_DONE { mem_fence(CLK_GLOBAL_MEM_FENCE); atomic_inc(tickets + 1); }
 #define AWAIT_TICKETS(end) { while (atomic_or(tickets + 1, 0) < end) {} mem_fence(CLK_GLOBAL_MEM_FENCE); }

@@ -91,6 +91,7 @@ std::string PrintKernel(const movement::Kernel& kernel, const std::string& symbo
     int arg = 0;
     for (size_t b = 0; b < kernel.buffers.size(); ++b) {
       const movement::Buffer& buffer = kernel.buffers[b];
+      if (buffer.scope == Scope::kWarp) continue;  // declared where a row begins
       const bool is_written = written.count(static_cast<int>(b)) > 0;
       const std::string pointer = text::PointerType(buffer, !is_written);
       if (buffer.scope == Scope::kBlock) {

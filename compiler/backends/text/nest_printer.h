@@ -22,6 +22,7 @@ class NestPrinter {
         step_(step),
         lanes_(shape.lanes),
         work_group_size_(shape.work_group_size),
+        item_(shape.item),
         parts_(shape.parts),
         unroll_(shape.unroll),
         next_temp_(next_temp),
@@ -51,6 +52,7 @@ class NestPrinter {
   const movement::Step& step_;
   const int64_t lanes_;
   const int work_group_size_;
+  const std::string item_;
   const bool parts_;
   const int unroll_;
   int* next_temp_;

@@ -23,7 +23,7 @@ class ScalarNestPrinter : public NestPrinter {
   using NestPrinter::NestPrinter;
 
   void Print() {
-    const int depth = OpenPoints(step_.loops, kernel_, work_group_size_, out_, unroll_);
+    const int depth = OpenPoints(step_.loops, kernel_, work_group_size_, out_, unroll_, item_);
     OpenUnmasked();
     if (!step_.reduction) {
       StoreScalars(step_.body, {});
@@ -98,7 +98,9 @@ struct StrategyPrinter {
 
 void PrintNest(const movement::Kernel& kernel, const movement::Step& step, const TaskShape& shape, int* next_temp,
                CodeWriter* out) {
-  if (ReductionTeam(step, shape.work_group_size) > 1) {
+  if (shape.team) {
+    PrintInRow(kernel, step, shape, next_temp, out);
+  } else if (ReductionTeam(step, shape.work_group_size) > 1) {
     PrintSharedReduction(kernel, step, shape, next_temp, out);
   } else {
     std::visit(StrategyPrinter{kernel, step, shape, next_temp, out}, step.strategy);

@@ -29,7 +29,7 @@ class PrefixPrinter : public NestPrinter {
     const movement::PrefixReduction prefix = *movement::PrefixReductionOf(*step_.reduction, step_.body, axes);
     std::vector<movement::Loop> around(step_.loops.begin(), step_.loops.end() - 1);
     if (pass.vector_axis < 0) {
-      const int depth = OpenPoints(around, kernel_, work_group_size_, out_, unroll_);
+      const int depth = OpenPoints(around, kernel_, work_group_size_, out_, unroll_, item_);
       PrintPrefixOfOne(prefix);
       for (int d = 0; d < depth; ++d) out_->Close();
       return;

@@ -27,7 +27,7 @@ class RowReductionPrinter : public NestPrinter {
   // Reduces into four vector accumulators along the contiguous reduction axis, then single vectors, then single
   // elements; one horizontal step follows.
   void PrintRow() {
-    const int depth = OpenPoints(step_.loops, kernel_, work_group_size_, out_, unroll_);
+    const int depth = OpenPoints(step_.loops, kernel_, work_group_size_, out_, unroll_, item_);
     OpenUnmasked();
     const te::Reduction& reduction = *step_.reduction;
     const std::string init = BroadcastText(reduction.acc, ReductionIdentity(reduction.kind, reduction.acc));
@@ -110,7 +110,7 @@ class RowReductionPrinter : public NestPrinter {
   // - The best of all lanes wins; of equal ones the first or the last.
   // - Single elements follow; they lie behind all others.
   void PrintRowExtreme() {
-    const int depth = OpenPoints(step_.loops, kernel_, work_group_size_, out_, unroll_);
+    const int depth = OpenPoints(step_.loops, kernel_, work_group_size_, out_, unroll_, item_);
     OpenUnmasked();
     const te::Reduction& reduction = *step_.reduction;
     const movement::ExtremeReduction extreme = *movement::ExtremeReductionOf(reduction, step_.body);

@@ -7,14 +7,13 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "compiler/backends/text/nest_printer.h"
+#include "compiler/backends/text/print_vector_map.h"
+#include "compiler/movement/work_groups.h"
 
 namespace fusion::text {
 namespace {
 
 using te::Axis;
-
-// Work-items that reduce a contiguous row together: neighbours that run in step read neighbours.
-constexpr int kRowTeam = 32;
 
 class SharedReductionPrinter : public NestPrinter {
  public:
@@ -52,7 +51,48 @@ class SharedReductionPrinter : public NestPrinter {
     out_->Close();
   }
 
+  // Prints the reduction of one row by a team that has it for itself.
+  void PrintInRow(const TaskShape::Team& team) {
+    const te::Reduction& reduction = *step_.reduction;
+    const DType dtype = reduction.acc;
+    const std::string acc = absl::StrCat("a", (*next_temp_)++);
+    out_->Line(absl::StrCat(CType(dtype), " ", acc, " = ", ReductionIdentity(reduction.kind, dtype), ";"));
+    OpenIf(team.row_exists);
+    PrintTeamShare(work_group_size_, item_, acc);
+    out_->Close();
+    out_->Line(absl::StrCat("REDUCE_TEAM(", CType(dtype), ", ", acc, ", ", team.group, ", ", work_group_size_, ", ",
+                            Combine(reduction.kind, "x", "y", dtype), ")"));
+    const std::string one = StoresToRegisters() ? "" : absl::StrCat(item_, " == 0");
+    OpenIf(absl::StrCat(team.row_exists, team.row_exists.empty() || one.empty() ? "" : " && ", one));
+    PrintResult(acc);
+    out_->Close();
+  }
+
+  // Prints a map of the row.
+  void PrintMapInRow(const TaskShape& shape) {
+    OpenIf(shape.team->row_exists);
+    if (StoresToRegisters()) {
+      StoreScalars(step_.body, {});
+    } else if (step_.Is<movement::VectorMap>()) {
+      PrintVectorMap(kernel_, step_, shape, next_temp_, out_);
+    } else {
+      const int depth = OpenPoints(step_.loops, kernel_, work_group_size_, out_, unroll_, item_);
+      StoreScalars(step_.body, {});
+      for (int d = 0; d < depth; ++d) out_->Close();
+    }
+    out_->Close();
+  }
+
  private:
+  bool StoresToRegisters() const {
+    return std::all_of(step_.stores.begin(), step_.stores.end(), [&](const movement::Store& store) {
+      return kernel_.buffers[store.buffer].scope == Scope::kWarp;
+    });
+  }
+  void OpenIf(const std::string& condition) {
+    out_->Open(condition.empty() ? "" : absl::StrCat("if (", condition, ")"));
+  }
+
   // Prints what one work-item of a team reduces: vectors where the reduction runs along a row that has some for each
   // work-item, else elements.
   void PrintTeamShare(int team, const std::string& rank, const std::string& acc) {
@@ -93,10 +133,16 @@ int ReductionTeam(const movement::Step& step, int work_group_size) {
   const int64_t results = Points(step.loops);
   int64_t points = 1;
   for (const Axis& axis : step.reduction->axes) points *= axis.extent;
-  int team = step.Is<movement::RowReduction>() ? std::min(work_group_size, kRowTeam) : 1;
+  int team = step.Is<movement::RowReduction>() ? std::min(work_group_size, movement::kRowTeam) : 1;
   while (2 * team <= work_group_size && 2 * team * results <= work_group_size) team *= 2;
   while (team > 1 && team > points) team /= 2;
   return team;
+}
+
+void PrintInRow(const movement::Kernel& kernel, const movement::Step& step, const TaskShape& shape, int* next_temp,
+                CodeWriter* out) {
+  SharedReductionPrinter printer(kernel, step, shape, next_temp, out);
+  step.reduction ? printer.PrintInRow(*shape.team) : printer.PrintMapInRow(shape);
 }
 
 void PrintSharedReduction(const movement::Kernel& kernel, const movement::Step& step, const TaskShape& shape,

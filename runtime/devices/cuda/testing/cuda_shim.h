@@ -401,6 +401,7 @@ static inline unsigned come(unsigned* grid_barrier, unsigned n) { return cuda_sh
 static inline unsigned see(const unsigned* grid_barrier) { return cuda_shim::See(grid_barrier); }
 
 static inline void __syncthreads() { cuda_shim::GiveWay(); }
+static inline void __syncwarp(unsigned) { cuda_shim::GiveWay(); }
 template <typename T>
 static inline T __shfl_xor_sync(unsigned, T value, int mask) {
   return cuda_shim::Exchange(value, static_cast<int>(threadIdx.x) ^ mask);
