@@ -7,6 +7,7 @@
 #include "client/cli/proto_json.h"
 #include "client/cli/words.h"
 #include "client/verbs/alternatives.h"
+#include "client/verbs/planner_comparison.h"
 #include "client/verbs/submission.h"
 #include "client/verbs/verbs.h"
 
@@ -35,6 +36,7 @@ class PlanVerb : public Verb {
       Progress progress(common.progress);
       auto request = PrepareSubmission(*connection, model_, flags_, progress);
       if (!request.ok()) return Fail(request.status());
+      if (compare_) return Compare(*connection, *std::move(request), progress);
       progress.Now("planning", "");
       plan = connection->Plan(*request);
       if (plan.ok()) PrintAccount(plan->account(), progress);
@@ -54,6 +56,25 @@ class PlanVerb : public Verb {
   }
 
  private:
+  // Asks for the plan of each planner that the server has.
+  int Compare(Connection& connection, v1::SubmitRequest request, Progress& progress) {
+    const absl::StatusOr<v1::Capabilities> capabilities = connection.GetCapabilities();
+    if (!capabilities.ok()) return Fail(capabilities.status());
+    std::vector<PlannerRow> rows;
+    for (const std::string& planner : capabilities->planners()) {
+      progress.Now("planning", planner);
+      request.mutable_options()->set_planner(planner);
+      const absl::StatusOr<v1::PlanResponse> plan = connection.Plan(request);
+      rows.push_back(plan.ok() ? RowOf(planner, *plan) : FailedRow(planner, std::string(plan.status().message())));
+    }
+    if (format_ == "json") {
+      std::printf("%s\n", ComparisonToJson(rows).dump(2).c_str());
+    } else {
+      std::fputs(ComparisonTable(rows).c_str(), stdout);
+    }
+    return kExitOk;
+  }
+
   static std::string Saved(double count) {
     return absl::StrCat(count < 0 ? "-" : "", CountInWords(static_cast<int64_t>(std::abs(count))));
   }
@@ -123,7 +144,7 @@ class PlanVerb : public Verb {
   }
 
   std::string model_, format_ = "table";
-  bool explain_ = false;
+  bool explain_ = false, compare_ = false;
   CompilationFlags flags_;
 };
 

@@ -9,6 +9,7 @@
 #include "compiler/api/specialisations.h"
 #include "compiler/bundle/emit.h"
 #include "compiler/pipeline/bundle_parts.h"
+#include "compiler/pipeline/pass_runner.h"
 #include "compiler/pipeline/plan_account.h"
 #include "compiler/pipeline/programs.h"
 #include "compiler/pipeline/sum_accounts.h"
@@ -138,6 +139,10 @@ absl::StatusOr<PlanReport> PlanOnly(const ModelFiles& files, const CompileOption
     Compilation compilation{files, bound, context, &oracle, &clock, &accounts[i], &planned};
     const absl::Status made = MakePlan(&compilation);
     RETURN_IF_ERROR(label.empty() ? made : Annotate(made, label));
+    // The kernels, as a sequence of launches, give the estimate of a run.
+    std::vector<PlannedLaunch> launches;
+    compilation.launches = &launches;
+    RETURN_IF_ERROR(RunPass(*FindPass("kernels"), &compilation));
     RETURN_IF_ERROR(AccountForKernels(&compilation));
     clock.End();
     if (!label.empty()) absl::StrAppend(&report.text, i > 0 ? "\n" : "", "with ", label, ":\n");

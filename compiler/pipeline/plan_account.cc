@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "compiler/ops/registry/op_def.h"
 #include "compiler/pipeline/realised_plan.h"
+#include "compiler/plan/operator_kind.h"
 #include "runtime/base/status_macros.h"
 
 namespace fusion {
@@ -73,6 +74,9 @@ std::string PlanJson(const ecg::Graph& graph, const Planned& planned, const std:
       nodes.push_back({{"op", graph.node(id).op}, {"name", graph.node(id).name}});
     }
     blocks.push_back({{"nodes", nodes}});
+    std::vector<OperatorTraits> traits;
+    for (ecg::NodeId id : planned.plan.blocks[b].nodes) traits.push_back(TraitsOf(graph, id));
+    blocks.back()["memory_intensive"] = IsMemoryIntensive(traits);
     for (const Directive& directive : planned.plan.blocks[b].directives) {
       blocks.back()["directives"].push_back({{"node", NodeName(graph, directive.node)},
                                              {"choice", directive.choice},

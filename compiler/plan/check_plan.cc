@@ -41,7 +41,8 @@ bool Contains(const std::vector<int>& sorted, int id) { return std::binary_searc
 
 // Checks that everything that the members of fusion block `b` read is made in it or in one that runs before it, and
 // stored there.
-absl::Status CheckReads(const ecg::Graph& graph, const FusionPlan& plan, const std::vector<int>& owner, int b) {
+absl::Status CheckReads(const ecg::Graph& graph, const FusionPlan& plan, const std::vector<int>& owner,
+                        const std::vector<bool>& stored, int b) {
   const FusionBlock& block = plan.blocks[b];
   const std::vector<ecg::NodeId> members = block.Members();
   for (ecg::NodeId id : block.recomputed) {
@@ -66,6 +67,12 @@ absl::Status CheckReads(const ecg::Graph& graph, const FusionPlan& plan, const s
         return absl::InternalError(absl::StrCat(Name(graph, id), " reads what ", Name(graph, producer),
                                                 " makes, and the plan says that nobody does"));
       }
+      // Its readers in the graph may all be in the fusion block that owns it, while this one computes one of them
+      // again.
+      if (!stored[v]) {
+        return absl::InternalError(absl::StrCat(Name(graph, id), ", which fusion block ", b, " recomputes, reads what ",
+                                                Name(graph, producer), " makes and does not store"));
+      }
     }
   }
   return absl::OkStatus();
@@ -87,8 +94,12 @@ absl::Status CheckHandOver(const ecg::Graph& graph, const FusionBlock& block, co
 
 absl::Status CheckPlan(const ecg::Graph& graph, const FusionPlan& plan) {
   ASSIGN_OR_RETURN(const std::vector<int> owner, Owners(graph, plan));
+  std::vector<bool> stored(graph.values().size(), false);
+  for (const FusionBlock& block : plan.blocks) {
+    for (ecg::ValueId v : LiveOut(graph, block)) stored[v] = true;
+  }
   for (size_t b = 0; b < plan.blocks.size(); ++b) {
-    RETURN_IF_ERROR(CheckReads(graph, plan, owner, static_cast<int>(b)));
+    RETURN_IF_ERROR(CheckReads(graph, plan, owner, stored, static_cast<int>(b)));
     for (const HandOver& hand_over : plan.blocks[b].inner) {
       RETURN_IF_ERROR(CheckHandOver(graph, plan.blocks[b], hand_over));
     }

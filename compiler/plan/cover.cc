@@ -98,10 +98,17 @@ absl::StatusOr<std::vector<FusionBlock>> BlocksOfCover(const ecg::Graph& graph, 
       if (owned[id]) continue;
       owned[id] = true;
       for (ecg::ValueId v : graph.node(id).outputs) {
-        if (v != ecg::kNone && holders[id].size() > 1 && !IsStored(graph, sets, holders, v)) block.unread.push_back(v);
+        if (v == ecg::kNone || graph.IsOutput(v)) continue;
+        const std::vector<NodeId>& readers = graph.value(v).consumers;
+        const bool inside =
+            std::all_of(readers.begin(), readers.end(), [&](NodeId reader) { return Contains(sets[s], reader); });
+        const bool stored = IsStored(graph, sets, holders, v);
+        if (stored && inside) block.kept.push_back(v);
+        if (!stored && !inside) block.unread.push_back(v);
       }
     }
     std::sort(block.unread.begin(), block.unread.end());
+    std::sort(block.kept.begin(), block.kept.end());
     if (block.nodes.empty()) {
       return absl::InternalError(
           absl::StrCat("a fusion block computes nothing but what others do: ", Name(graph, block.recomputed.front())));

@@ -47,6 +47,27 @@ TEST(BlocksOfCover, WhatOnlyOneHoldsIsStored) {
   EXPECT_EQ(LiveOut(graph, (*blocks)[0]).size(), 2u);
 }
 
+TEST(BlocksOfCover, WhatARecomputedReaderReadsIsStored) {
+  // %c is computed in both blocks, and the second one reads %a for it, whose readers in the graph are all in the first.
+  const ecg::Graph graph = Parsed(R"(graph g(%x: f32[8]) {
+    %a: f32[8] = Exp(%x)
+    %c: f32[8] = Neg(%a)
+    %d: f32[8] = Exp(%c)
+    %e: f32[8] = Exp(%d)
+    %f: f32[8] = Add(%e, %c)
+    return %d, %f
+  })");
+  const auto blocks = BlocksOfCover(graph, {{0, 1, 2}, {1, 3, 4}});
+  ASSERT_TRUE(blocks.ok()) << blocks.status();
+  FusionPlan plan;
+  plan.blocks = *blocks;
+  EXPECT_TRUE(CheckPlan(graph, plan).ok()) << CheckPlan(graph, plan);
+  EXPECT_EQ(plan.blocks[0].kept, graph.node(0).outputs);
+  EXPECT_THAT(LiveOut(graph, plan.blocks[0]), ElementsAre(graph.node(0).outputs[0], graph.node(2).outputs[0]));
+  plan.blocks[0].kept.clear();
+  EXPECT_THAT(std::string(CheckPlan(graph, plan).message()), HasSubstr("makes and does not store"));
+}
+
 TEST(BlocksOfCover, NoReaderOfAnAmbiguousNode) {
   const ecg::Graph graph = Parsed(kFork);
   const auto blocks = BlocksOfCover(graph, {{0, 1}, {0, 2}, {3}});

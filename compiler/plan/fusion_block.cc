@@ -37,11 +37,12 @@ std::vector<ecg::ValueId> LiveOut(const ecg::Graph& graph, const FusionBlock& bl
     for (ecg::ValueId v : graph.node(id).outputs) {
       if (v == ecg::kNone) continue;
       const std::vector<ecg::NodeId>& consumers = graph.value(v).consumers;
-      const bool outside =
-          !std::binary_search(block.unread.begin(), block.unread.end(), v) &&
-          std::any_of(consumers.begin(), consumers.end(),
-                      [&](ecg::NodeId c) { return !std::binary_search(inside.begin(), inside.end(), c); });
-      if (outside || graph.IsOutput(v)) live.push_back(v);
+      const bool outside = !std::binary_search(block.unread.begin(), block.unread.end(), v) &&
+                           std::any_of(consumers.begin(), consumers.end(), [&](ecg::NodeId c) {
+                             return !std::binary_search(inside.begin(), inside.end(), c);
+                           });
+      const bool kept = std::binary_search(block.kept.begin(), block.kept.end(), v);
+      if (outside || kept || graph.IsOutput(v)) live.push_back(v);
     }
   }
   return live;

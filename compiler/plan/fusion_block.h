@@ -48,6 +48,9 @@ struct FusionBlock {
   std::vector<ecg::NodeId> nodes;       // that it owns, ascending, which is a topological order
   std::vector<ecg::NodeId> recomputed;  // owned by other fusion blocks and computed here again, ascending
   std::vector<ecg::ValueId> unread;     // results of `nodes` that every reader outside recomputes, ascending
+  // Results of `nodes` that others read although every reader in the graph is a member: others recompute such a reader.
+  // Ascending.
+  std::vector<ecg::ValueId> kept;
   std::vector<HandOver> inner;          // the hand-overs of which something is asked, ascending
   std::vector<Directive> directives;    // ascending
 

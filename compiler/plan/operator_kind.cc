@@ -152,9 +152,9 @@ std::vector<OperatorTraits> TraitsOf(const ecg::Graph& graph) {
   return traits;
 }
 
-bool IsMemoryIntensive(const std::vector<OperatorTraits>& traits, const std::vector<ecg::NodeId>& nodes) {
-  return std::none_of(nodes.begin(), nodes.end(),
-                      [&](ecg::NodeId id) { return traits[id].multiplies || traits[id].unknown; });
+bool IsMemoryIntensive(const std::vector<OperatorTraits>& traits) {
+  return std::none_of(traits.begin(), traits.end(),
+                      [](const OperatorTraits& one) { return one.multiplies || one.unknown; });
 }
 
 }  // namespace fusion

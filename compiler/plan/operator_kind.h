@@ -37,8 +37,8 @@ OperatorTraits TraitsOf(const ecg::Graph& graph, ecg::NodeId node);
 // Of all nodes, by id.
 std::vector<OperatorTraits> TraitsOf(const ecg::Graph& graph);
 
-// Is nothing in these nodes compute-intensive, and nothing unknown?
-bool IsMemoryIntensive(const std::vector<OperatorTraits>& traits, const std::vector<ecg::NodeId>& nodes);
+// Is none of these operators compute-intensive, and none unknown?
+bool IsMemoryIntensive(const std::vector<OperatorTraits>& traits);
 
 }  // namespace fusion
 

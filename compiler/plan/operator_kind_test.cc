@@ -60,9 +60,9 @@ TEST(OperatorKind, ASoftmaxIsMemoryIntensiveAndAProductIsNot) {
   })");
   ASSERT_TRUE(graph.ok()) << graph.status();
   const std::vector<OperatorTraits> traits = TraitsOf(*graph);
-  EXPECT_FALSE(IsMemoryIntensive(traits, {0, 1}));
-  EXPECT_TRUE(IsMemoryIntensive(traits, {1}));
-  EXPECT_FALSE(IsMemoryIntensive(traits, {2}));  // a routine
+  EXPECT_FALSE(IsMemoryIntensive({traits[0], traits[1]}));
+  EXPECT_TRUE(IsMemoryIntensive({traits[1]}));
+  EXPECT_FALSE(IsMemoryIntensive({traits[2]}));  // a routine
   EXPECT_TRUE(traits[2].unknown);
 }
 

@@ -158,7 +158,7 @@ std::vector<std::string> PlannerNames();
 
 // Checks that exactly one fusion block owns each node, that fusion blocks are convex (no path leaves a fusion block and
 // re-enters it) and in topological order, that what a fusion block recomputes is available to it, that `unread` values
-// are read by nobody, and that every hand-over of which something is asked is an edge of the graph between two members
+// are read by nobody, that what is read is stored, and that every hand-over of which something is asked is an edge of the graph between two members
 // and has a scope below kKernel. Fails with INTERNAL naming the nodes.
 absl::Status CheckPlan(const ecg::Graph& graph, const FusionPlan& plan);
 

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """How planning time grows with the number of operators.
 
-usage: planning_scale.py [--nodes 100,1000,10000] [--repeat 3] [--compiler build/release/bin/fusion-compile]
+usage: planning_scale.py [--nodes 100,1000,10000] [--repeat 3] [--planner dnnfusion]
+                         [--compiler build/release/bin/fusion-compile]
 
 Chains of transformer-like layers of 12 operators are planned without measuring (fusion-compile --plan; the cost model
 answers). In "repeated" models all layers have one structure, as in real models; in "distinct" ones no two layers do.
@@ -56,6 +57,7 @@ def main():
     parser = argparse.ArgumentParser(usage=__doc__.split("\n\n")[1].removeprefix("usage: "))
     parser.add_argument("--nodes", default="100,1000,10000")
     parser.add_argument("--repeat", type=int, default=3)
+    parser.add_argument("--planner", default="dnnfusion")
     parser.add_argument("--compiler", default=ROOT / "build/release/bin/fusion-compile")
     options = parser.parse_args()
     print("| layers | operators | kernels | import s | simplify, rewrite s | layout, plan s | all s |")
@@ -67,7 +69,8 @@ def main():
                 model.write_bytes(chain(max(nodes // OPERATORS_A_LAYER, 1), distinct))
                 runs = []
                 for _ in range(options.repeat):
-                    subprocess.run([options.compiler, model, "--plan", "--json", report], check=True,
+                    subprocess.run([options.compiler, model, "--plan", "--planner", options.planner, "--json", report],
+                                   check=True,
                                    stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
                     runs.append(json.loads(report.read_text()))
 

@@ -119,6 +119,19 @@ class SpineTest(harness.ServerTest):
         self.assertLess(fused["kernels"], unfused["kernels"])
         self.ctl("verify", self.folder / "unfused.fusion", "--reference", self.folder / "none.fusion")
 
+    def test_planners_stand_side_by_side(self):
+        model = self.write("compared.onnx", onnx_model.elementwise_and_softmax(seed=4))
+        rows = {row["planner"]: row for row in self.ctl("plan", model, "--compare", "-o", "json").json()}
+        for planner in ("none", "dnnfusion", "xla_like", "tvm_like", "fusion_stitching"):
+            self.assertGreater(rows[planner]["launches"], 0, planner)
+            self.assertGreater(rows[planner]["estimate_ms"], 0, planner)
+            self.assertGreater(sum(rows[planner]["bytes"].values()), 0, planner)
+        self.assertLess(rows["dnnfusion"]["launches"], rows["none"]["launches"])
+        self.assertLessEqual(rows["fusion_stitching"]["memory_intensive"], rows["xla_like"]["memory_intensive"])
+        table = self.ctl("plan", model, "--compare").out
+        self.assertRegex(table, r"PLANNER +LAUNCHES +MEMORY-BOUND +BARRIERS .* ESTIMATED +MEASURED +PLANNED IN\n")
+        self.assertRegex(table, r"\nfusion_stitching +%d " % rows["fusion_stitching"]["launches"])
+
     def test_symbolic_dimensions_are_bound(self):
         text = onnx_model.model(
             [onnx_model.node("Relu", ["x"], ["y"])], [onnx_model.value("x", ["batch", 3])],

@@ -1,6 +1,7 @@
 #include "compiler/plan/plan.h"
 #include "compiler/plan/planners/auto/auto.h"
 #include "compiler/plan/planners/dnnfusion/dnnfusion.h"
+#include "compiler/plan/planners/fusion_stitching/fusion_stitching.h"
 #include "compiler/plan/planners/none/none.h"
 #include "compiler/plan/planners/souffle/souffle.h"
 #include "compiler/plan/planners/tvm_like/tvm_like.h"
@@ -17,6 +18,7 @@ const std::vector<const Planner*>& Planners() {
       DnnFusionListingPlanner(),
       XlaLikePlanner(),
       TvmLikePlanner(),
+      FusionStitchingPlanner(),
       SoufflePlanner(),
       SoufflePaperPlanner(),
   };

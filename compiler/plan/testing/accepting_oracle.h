@@ -3,6 +3,7 @@
 #ifndef FUSION_COMPILER_PLAN_TESTING_ACCEPTING_ORACLE_H_
 #define FUSION_COMPILER_PLAN_TESTING_ACCEPTING_ORACLE_H_
 
+#include <algorithm>
 #include <cstdint>
 #include <functional>
 #include <set>
@@ -37,7 +38,10 @@ class AcceptingOracle : public BlockOracle {
     if (fits.insert(block).second) ++distinct_fits;
     if (refuse && refuse(graph, block)) return absl::FailedPreconditionError("the test refuses it");
     BlockAccount account;
-    account.tasks = 1;
+    account.tasks = 1;  // one for each element of the largest result
+    for (ecg::ValueId v : LiveOut(graph, block)) {
+      account.tasks = std::max(account.tasks, NumElements(graph.value(v).type.shape));
+    }
     account.estimate_ns = Estimate(graph, block);
     return account;
   }

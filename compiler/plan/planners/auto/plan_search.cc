@@ -27,7 +27,7 @@ constexpr int kRounds = 3;
 // Of the ways to split a fusion block those are tried on the whole plan whose halves are the fastest alone.
 constexpr size_t kSplits = 4;
 
-bool Plain(const FusionBlock& block) { return block.recomputed.empty() && block.unread.empty(); }
+bool Plain(const FusionBlock& block) { return block.recomputed.empty() && block.unread.empty() && block.kept.empty(); }
 
 bool Contains(const std::vector<NodeId>& sorted, NodeId id) {
   return std::binary_search(sorted.begin(), sorted.end(), id);

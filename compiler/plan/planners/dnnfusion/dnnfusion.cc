@@ -14,6 +14,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "compiler/analysis/derived.h"
+#include "compiler/cost/traffic_time.h"
 #include "compiler/plan/mapping_table.h"
 #include "compiler/plan/quotient_graph.h"
 #include "runtime/base/status_macros.h"
@@ -150,7 +151,7 @@ class Round {
   absl::StatusOr<Verdict> TryFuse(NodeId producer, NodeId consumer, std::optional<double> held_ns = std::nullopt);
   absl::StatusOr<bool> ProfileAgrees(const FusionQuestion& question, double unseen_ns, Decision* decision);
   // The time to write and read this many bytes.
-  double HoldingNs(double bytes) const { return bytes > 0 ? 1e9 * bytes / device_.CopyBandwidth(bytes) : 0; }
+  double HoldingNs(double bytes) const { return HandOverNs(device_, bytes); }
   double SavedNs(const FusionQuestion& question) const;
   int64_t HandedOver(NodeId producer, NodeId consumer) const;
   NodeSet Sorted(NodeId block) const;

@@ -16,20 +16,30 @@ using ecg::NodeId;
 
 // A fusion of more operators saves hardly any more memory traffic, and scheduling it takes the square of its size.
 constexpr size_t kMostOperators = 64;
+// Fusions that may compute a map again. More would spend more on its code than memory traffic costs.
+constexpr size_t kMostFusions = 16;
 
 class XlaFusion {
  public:
   XlaFusion(const ecg::Graph& graph, const std::vector<OperatorTraits>& traits, BlockOracle& oracle,
             const PlanOptions& options)
-      : graph_(graph), traits_(traits), oracle_(oracle), options_(options), root_(graph.nodes().size()) {}
+      : graph_(graph),
+        traits_(traits),
+        oracle_(oracle),
+        options_(options),
+        root_(graph.nodes().size()),
+        fusions_(graph.nodes().size()) {}
 
   absl::StatusOr<FusionPlan> Run();
 
  private:
   // Why the node is the root of a fusion, and read by all others from memory; empty if each reader computes it again.
   std::string WhyRoot(NodeId id) const;
+  // Does it read at most one computed tensor that is as large as its result?
+  bool AtMostUnary(NodeId id) const;
   bool IsRoot(NodeId id) const { return !root_[id].empty(); }
   std::vector<NodeId> Producers(NodeId id) const;
+  std::vector<NodeId> Consumers(NodeId id) const;
   // The root and the cheap maps that it computes again, ascending.
   std::vector<NodeId> Fusion(NodeId root);
   absl::StatusOr<FusionBlock> Fitting(FusionBlock block);
@@ -40,7 +50,8 @@ class XlaFusion {
   const std::vector<OperatorTraits>& traits_;
   BlockOracle& oracle_;
   const PlanOptions& options_;
-  std::vector<std::string> root_;  // by node: WhyRoot, or what made it a root later
+  std::vector<std::string> root_;          // by node: WhyRoot, or what made it a root later
+  std::vector<std::set<NodeId>> fusions_;  // by node: the roots of the fusions that compute it
 };
 
 std::vector<NodeId> XlaFusion::Producers(NodeId id) const {
@@ -64,19 +75,47 @@ std::string XlaFusion::WhyRoot(NodeId id) const {
     case OperatorKind::kMap:
       break;
   }
-  bool read = false;
   for (ecg::ValueId v : graph_.node(id).outputs) {
     if (v == ecg::kNone) continue;
     if (graph_.IsOutput(v)) return "the model returns it";
     for (NodeId consumer : graph_.value(v).consumers) {
-      read = true;
       const OperatorKind kind = traits_[consumer].kind;
       if (kind == OperatorKind::kProduct || kind == OperatorKind::kWhole) {
         return absl::StrCat(Name(consumer), " reads it from memory");
       }
     }
   }
-  return read ? "" : "nobody reads it";
+  const std::vector<NodeId> consumers = Consumers(id);
+  if (consumers.empty()) return "nobody reads it";
+  std::set<NodeId> fusions;
+  for (NodeId consumer : consumers) fusions.insert(fusions_[consumer].begin(), fusions_[consumer].end());
+  if (fusions.size() > 1 && !AtMostUnary(id)) {
+    return absl::StrCat(fusions.size(), " fusions would read its several operands instead of its result");
+  }
+  if (fusions.size() > kMostFusions) return absl::StrCat(fusions.size(), " fusions would compute it again");
+  return "";
+}
+
+std::vector<NodeId> XlaFusion::Consumers(NodeId id) const {
+  std::vector<NodeId> consumers;
+  for (ecg::ValueId v : graph_.node(id).outputs) {
+    if (v == ecg::kNone) continue;
+    consumers.insert(consumers.end(), graph_.value(v).consumers.begin(), graph_.value(v).consumers.end());
+  }
+  return consumers;
+}
+
+bool XlaFusion::AtMostUnary(NodeId id) const {
+  int64_t result = 0;
+  for (ecg::ValueId v : graph_.node(id).outputs) {
+    if (v != ecg::kNone) result = std::max(result, NumElements(graph_.value(v).type.shape));
+  }
+  std::set<ecg::ValueId> large;
+  for (ecg::ValueId v : graph_.node(id).inputs) {
+    if (v == ecg::kNone || graph_.value(v).constant) continue;
+    if (NumElements(graph_.value(v).type.shape) >= result) large.insert(v);
+  }
+  return large.size() <= 1;
 }
 
 std::vector<NodeId> XlaFusion::Fusion(NodeId root) {
@@ -114,7 +153,14 @@ absl::StatusOr<FusionBlock> XlaFusion::Fitting(FusionBlock block) {
 
 absl::StatusOr<FusionPlan> XlaFusion::Run() {
   const auto nodes = static_cast<NodeId>(graph_.nodes().size());
-  for (NodeId id = 0; id < nodes; ++id) root_[id] = WhyRoot(id);
+  for (NodeId id = nodes; id-- > 0;) {
+    root_[id] = WhyRoot(id);
+    if (IsRoot(id)) {
+      fusions_[id] = {id};
+      continue;
+    }
+    for (NodeId consumer : Consumers(id)) fusions_[id].insert(fusions_[consumer].begin(), fusions_[consumer].end());
+  }
   FusionPlan plan;
   // A fusion without a schedule is cut in two. The cut makes further roots, so that all fusions are made again; each
   // round has more roots than the one before.

@@ -83,6 +83,19 @@ TEST_F(XlaLikeTest, ProductsAreAloneAndReadFromMemory) {
   EXPECT_FALSE(Of("a", "s").fused);
 }
 
+TEST_F(XlaLikeTest, OnlyWhatReadsOneLargeOperandIsDuplicated) {
+  // %s reads two, and two fusions read it; %n reads one.
+  EXPECT_THAT(Blocks(R"(graph g(%x: f32[8, 8], %y: f32[8, 8], %b: f32[8]) {
+    %s: f32[8, 8] = Add(%x, %y)
+    %n: f32[8, 8] = Mul(%s, %b)
+    %e: f32[8, 8] = Exp(%n)
+    %t: f32[8, 8] = Tanh(%n)
+    return %e, %t
+  })"),
+              ElementsAre("s", "n+e", "t, again n"));
+  EXPECT_THAT(Of("s", "n").reason, HasSubstr("2 fusions would read its several operands"));
+}
+
 TEST_F(XlaLikeTest, WhatCannotBeOneKernelIsCutInTwo) {
   oracle_.refuse = [](const ecg::Graph&, const FusionBlock& block) { return block.Members().size() > 2; };
   EXPECT_THAT(Blocks(R"(graph g(%x: f32[8]) {

@@ -1,0 +1,364 @@
+#include "compiler/plan/planners/fusion_stitching/fusion_stitching.h"
+
+#include <algorithm>
+#include <iterator>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "compiler/plan/cover.h"
+#include "compiler/plan/operator_kind.h"
+#include "compiler/plan/planners/fusion_stitching/beam_search.h"
+#include "compiler/plan/planners/fusion_stitching/delta_evaluator.h"
+#include "compiler/plan/planners/fusion_stitching/kernel_graph.h"
+#include "compiler/plan/planners/fusion_stitching/pattern_reduction.h"
+#include "compiler/plan/planners/xla_like/xla_like.h"
+#include "runtime/base/status_macros.h"
+
+namespace fusion {
+namespace {
+
+using ecg::NodeId;
+
+// Expensive maps that are tried as sub-roots one by one; more are tried together only.
+constexpr size_t kFewExpensive = 3;
+
+// A pattern as a kernel.
+struct Stitched {
+  Pattern pattern;
+  std::vector<HandOver> inner;  // the grouping: expensive maps that are sub-roots are kept in scratch
+  double fused_ns = 0, apart_ns = 0;
+  LatencySource source = LatencySource::kModel;
+};
+
+// The kernels that a pattern becomes: itself, or its parts where it cannot be one kernel or is no faster.
+struct Settled {
+  std::vector<Stitched> kernels;  // of two or more vertices
+  double saved_ns = 0;
+};
+
+class Stitcher {
+ public:
+  Stitcher(const ecg::Graph& graph, const std::vector<OperatorTraits>& traits, const FusionPlan& xla,
+           const KernelGraph& kernels, const DeltaEvaluator& evaluator, BlockOracle& oracle, const PlanOptions& options)
+      : graph_(graph),
+        traits_(traits),
+        xla_(xla),
+        kernels_(kernels),
+        evaluator_(evaluator),
+        oracle_(oracle),
+        options_(options) {}
+
+  // The latency evaluator's choice among plans (§5.3). Fails with CANCELLED.
+  absl::StatusOr<std::vector<Stitched>> Best(const std::vector<std::vector<Pattern>>& plans);
+  // Asks for latencies where they may differ from the estimates, and leaves out what is slower.
+  absl::Status Confirm(std::vector<Stitched>* chosen);
+  absl::StatusOr<FusionPlan> Finish(const std::vector<Stitched>& chosen) const;
+
+ private:
+  absl::StatusOr<Settled> Settle(const Pattern& pattern);
+  absl::StatusOr<Stitched> FastestGrouping(const Pattern& pattern) const;
+  FusionBlock BlockOf(const Pattern& pattern) const;
+  // Cuts the pattern, in topological order, where the delta evaluator says that least is lost. Nothing if no cut is
+  // allowed: then its vertices stay apart.
+  std::optional<std::pair<Pattern, Pattern>> Cut(const Pattern& pattern) const;
+  BlockComparison Ways(const Stitched& stitched) const;
+  absl::Status Cancelled() const {
+    return options_.cancelled && options_.cancelled() ? absl::CancelledError("planning was cancelled")
+                                                      : absl::OkStatus();
+  }
+
+  const ecg::Graph& graph_;
+  const std::vector<OperatorTraits>& traits_;
+  const FusionPlan& xla_;  // its fusion blocks are the vertices
+  const KernelGraph& kernels_;
+  const DeltaEvaluator& evaluator_;
+  BlockOracle& oracle_;
+  const PlanOptions& options_;
+  std::map<Pattern, Settled> settled_;
+  std::map<Pattern, std::string> refused_;  // why it is no kernel
+};
+
+FusionBlock Stitcher::BlockOf(const Pattern& pattern) const {
+  FusionBlock block(kernels_.Nodes(pattern));
+  const auto inside = [&](int v) { return std::binary_search(pattern.begin(), pattern.end(), v); };
+  std::set<ecg::ValueId> stored;  // that vertices outside read
+  for (int v : pattern) {
+    for (const StoredValue& value : kernels_[v].stores) {
+      if (!std::all_of(value.readers.begin(), value.readers.end(), inside)) stored.insert(value.value);
+    }
+  }
+  for (NodeId id : block.nodes) {
+    for (ecg::ValueId v : graph_.node(id).outputs) {
+      if (v == ecg::kNone || graph_.IsOutput(v)) continue;
+      const std::vector<NodeId>& readers = graph_.value(v).consumers;
+      const bool all_members = std::all_of(readers.begin(), readers.end(), [&](NodeId reader) {
+        return std::binary_search(block.nodes.begin(), block.nodes.end(), reader);
+      });
+      if (all_members && stored.count(v) > 0) block.kept.push_back(v);
+      if (!all_members && stored.count(v) == 0) block.unread.push_back(v);
+    }
+  }
+  std::sort(block.unread.begin(), block.unread.end());
+  std::sort(block.kept.begin(), block.kept.end());
+  return block;
+}
+
+// Sub-roots are the outputs of groups that have a schedule of their own (§4.2). Reductions always are: no schedule
+// computes one again for its readers. Expensive maps are tried as sub-roots, which keeps them in the task's scratch,
+// and as parts of their readers' groups.
+absl::StatusOr<Stitched> Stitcher::FastestGrouping(const Pattern& pattern) const {
+  Stitched best;
+  best.pattern = pattern;
+  for (int v : pattern) best.apart_ns += kernels_[v].estimate_ns;
+  FusionBlock block = BlockOf(pattern);
+  const std::vector<HandOver> edges = InnerHandOvers(graph_, block);
+  std::vector<NodeId> expensive;
+  for (const HandOver& edge : edges) {
+    if (traits_[edge.producer].kind == OperatorKind::kExpensiveMap) expensive.push_back(edge.producer);
+  }
+  std::sort(expensive.begin(), expensive.end());
+  expensive.erase(std::unique(expensive.begin(), expensive.end()), expensive.end());
+  std::vector<std::vector<NodeId>> groupings = {{}};
+  if (!expensive.empty()) groupings.push_back(expensive);
+  if (expensive.size() > 1 && expensive.size() <= kFewExpensive) {
+    for (NodeId id : expensive) groupings.push_back({id});
+  }
+  absl::Status refusal;
+  bool fits = false;
+  for (const std::vector<NodeId>& roots : groupings) {
+    block.inner.clear();
+    for (const HandOver& edge : edges) {
+      if (!std::binary_search(roots.begin(), roots.end(), edge.producer)) continue;
+      block.inner.push_back(edge);
+      block.inner.back().nearest = Scope::kBlock;
+    }
+    const absl::StatusOr<BlockAccount> fit = oracle_.Fit(graph_, block);
+    if (!fit.ok()) {
+      if (refusal.ok()) refusal = fit.status();
+      continue;
+    }
+    if (fit->phases > 1) {
+      // "We do not stitch ops that involve inter-block communications" (§4.1).
+      if (refusal.ok()) {
+        refusal = absl::FailedPreconditionError(
+            absl::StrCat("it would need ", fit->phases - 1, " barriers of the device inside"));
+      }
+      continue;
+    }
+    if (fits && fit->estimate_ns >= best.fused_ns) continue;
+    fits = true;
+    best.fused_ns = fit->estimate_ns;
+    best.inner = block.inner;
+  }
+  if (!fits) return refusal;
+  return best;
+}
+
+std::optional<std::pair<Pattern, Pattern>> Stitcher::Cut(const Pattern& pattern) const {
+  std::optional<std::pair<Pattern, Pattern>> best;
+  double most = 0;
+  for (size_t at = 1; at < pattern.size(); ++at) {
+    const auto middle = pattern.begin() + static_cast<std::ptrdiff_t>(at);
+    Pattern first(pattern.begin(), middle), second(middle, pattern.end());
+    const std::optional<Delta> a = evaluator_.Evaluate(first), b = evaluator_.Evaluate(second);
+    if (!a || !b) continue;
+    const double score = a->Score() + b->Score();
+    if (best && score <= most) continue;
+    most = score;
+    best = {std::move(first), std::move(second)};
+  }
+  return best;
+}
+
+absl::StatusOr<Settled> Stitcher::Settle(const Pattern& pattern) {
+  Settled settled;
+  if (pattern.size() < 2) return settled;
+  if (const auto known = settled_.find(pattern); known != settled_.end()) return known->second;
+  RETURN_IF_ERROR(Cancelled());
+  absl::StatusOr<Stitched> whole = FastestGrouping(pattern);
+  // The cost model sees what is handed over through memory only where memory is the limit.
+  const std::optional<Delta> delta = evaluator_.Evaluate(pattern);
+  const double unseen_ns = delta ? delta->reduced_mem : 0;
+  if (whole.ok() && whole->fused_ns <= whole->apart_ns + unseen_ns) {
+    settled.saved_ns = whole->apart_ns + unseen_ns - whole->fused_ns;
+    settled.kernels.push_back(*std::move(whole));
+  } else {
+    refused_[pattern] = whole.ok() ? absl::StrFormat("estimated %.1f us fused against %.1f us apart",
+                                                     whole->fused_ns / 1e3, whole->apart_ns / 1e3)
+                                   : std::string(whole.status().message());
+    if (const auto cut = Cut(pattern)) {
+      for (const Pattern& part : {cut->first, cut->second}) {
+        ASSIGN_OR_RETURN(Settled of_part, Settle(part));
+        settled.saved_ns += of_part.saved_ns;
+        std::move(of_part.kernels.begin(), of_part.kernels.end(), std::back_inserter(settled.kernels));
+      }
+    }
+  }
+  return settled_[pattern] = std::move(settled);
+}
+
+absl::StatusOr<std::vector<Stitched>> Stitcher::Best(const std::vector<std::vector<Pattern>>& plans) {
+  std::vector<Stitched> best;
+  double most = 0;
+  for (const std::vector<Pattern>& plan : plans) {
+    std::vector<Stitched> kernels;
+    double saved = 0;
+    for (const Pattern& pattern : plan) {
+      ASSIGN_OR_RETURN(Settled settled, Settle(pattern));
+      saved += settled.saved_ns;
+      std::move(settled.kernels.begin(), settled.kernels.end(), std::back_inserter(kernels));
+    }
+    if (saved <= most) continue;
+    most = saved;
+    best = std::move(kernels);
+  }
+  return best;
+}
+
+BlockComparison Stitcher::Ways(const Stitched& stitched) const {
+  BlockComparison ways;
+  ways.ways.resize(2);
+  ways.ways[0].push_back(BlockOf(stitched.pattern));
+  ways.ways[0][0].inner = stitched.inner;
+  for (int v : stitched.pattern) ways.ways[1].push_back(xla_.blocks[v]);
+  return ways;
+}
+
+absl::Status Stitcher::Confirm(std::vector<Stitched>* chosen) {
+  std::vector<BlockComparison> questions;
+  std::vector<size_t> asked;
+  for (size_t k = 0; k < chosen->size(); ++k) {
+    const Stitched& one = (*chosen)[k];
+    const double longer = std::max(one.fused_ns, one.apart_ns), shorter = std::min(one.fused_ns, one.apart_ns);
+    if (longer < options_.negligible_ns) continue;
+    BlockComparison ways = Ways(one);
+    if (longer > options_.trusted_factor * shorter) {
+      ASSIGN_OR_RETURN(const bool known, oracle_.Knows(graph_, ways));
+      if (!known) continue;
+    }
+    questions.push_back(std::move(ways));
+    asked.push_back(k);
+  }
+  if (questions.empty()) return absl::OkStatus();
+  RETURN_IF_ERROR(Cancelled());
+  ASSIGN_OR_RETURN(const BlockAnswers answers, oracle_.Compare(graph_, questions, {}));
+  if (answers.asked.size() != questions.size()) {
+    return absl::InternalError(absl::StrCat(answers.asked.size(), " answers to ", questions.size(), " questions"));
+  }
+  for (size_t q = questions.size(); q-- > 0;) {
+    Stitched& one = (*chosen)[asked[q]];
+    const LatencyAnswer &fused = answers.asked[q].at(0), &apart = answers.asked[q].at(1);
+    one.source = std::max(fused.source, apart.source);  // the less certain of the two
+    const bool measured = IsMeasured(one.source);
+    if (measured) one.fused_ns = fused.latency_ns, one.apart_ns = apart.latency_ns;
+    const bool slower = measured && fused.latency_ns > apart.latency_ns;
+    // A kernel that crashed in the measurement would crash in the bundle.
+    if (!slower && one.source != LatencySource::kFailed) continue;
+    refused_[one.pattern] = slower
+                                ? absl::StrFormat("measured %.1f us fused against %.1f us apart (%s)",
+                                                  one.fused_ns / 1e3, one.apart_ns / 1e3, LatencySourceName(one.source))
+                                : "a kernel failed when it was measured";
+    chosen->erase(chosen->begin() + static_cast<std::ptrdiff_t>(asked[q]));
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<FusionPlan> Stitcher::Finish(const std::vector<Stitched>& chosen) const {
+  std::vector<int> kernel_of(kernels_.size(), -1);
+  std::vector<std::vector<NodeId>> sets;
+  std::map<std::vector<NodeId>, std::vector<HandOver>> asked;  // by members
+  for (size_t k = 0; k < chosen.size(); ++k) {
+    for (int v : chosen[k].pattern) kernel_of[v] = static_cast<int>(k);
+    sets.push_back(kernels_.Nodes(chosen[k].pattern));
+    asked[sets.back()] = chosen[k].inner;
+  }
+  for (int v = 0; v < kernels_.size(); ++v) {
+    if (kernel_of[v] >= 0) continue;
+    sets.push_back(kernels_[v].members);
+    asked[sets.back()] = xla_.blocks[v].inner;
+  }
+  FusionPlan plan;
+  ASSIGN_OR_RETURN(plan.blocks, BlocksOfCover(graph_, sets));
+  for (FusionBlock& block : plan.blocks) block.inner = asked[block.Members()];
+
+  std::vector<int> stored_by(graph_.nodes().size(), -1);  // by node: the vertex of which it is a root
+  for (int v = 0; v < kernels_.size(); ++v) {
+    for (const StoredValue& stored : kernels_[v].stores) stored_by[graph_.value(stored.value).producer] = v;
+  }
+  std::map<std::pair<int, int>, const std::string*> cut;  // why a pattern with both vertices is no kernel
+  for (const auto& [pattern, why] : refused_) {
+    for (int v : pattern) {
+      for (int consumer : kernels_[v].consumers) {
+        if (std::binary_search(pattern.begin(), pattern.end(), consumer)) cut[{v, consumer}] = &why;
+      }
+    }
+  }
+  for (const Decision& decision : xla_.decisions) {
+    Decision& made = plan.decisions.emplace_back(decision);
+    const int from = stored_by[made.producer];
+    if (made.fused || from < 0) continue;
+    // The reader may be in several kernels; the first one that reads the value speaks for all.
+    int to = -1;
+    for (int consumer : kernels_[from].consumers) {
+      const std::vector<NodeId>& members = kernels_[consumer].members;
+      if (!std::binary_search(members.begin(), members.end(), made.consumer)) continue;
+      if (to < 0 || (kernel_of[from] >= 0 && kernel_of[consumer] == kernel_of[from])) to = consumer;
+    }
+    if (to < 0) continue;
+    if (kernel_of[from] >= 0 && kernel_of[from] == kernel_of[to]) {
+      const Stitched& stitched = chosen[static_cast<size_t>(kernel_of[from])];
+      made.basis = Basis::kLatency;
+      made.fused = true;
+      made.fused_ns = stitched.fused_ns;
+      made.separate_ns = stitched.apart_ns;
+      made.source = stitched.source;
+      made.reason = absl::StrFormat("%s %.1f us stitched against %.1f us in %d kernels",
+                                    IsMeasured(made.source) ? "measured" : "estimated", made.fused_ns / 1e3,
+                                    made.separate_ns / 1e3, stitched.pattern.size());
+      continue;
+    }
+    if (!kernels_[from].memory_intensive || !kernels_[to].memory_intensive) {
+      made.reason = "only memory-intensive operators are stitched";
+    } else if (const auto why = cut.find({from, to}); why != cut.end()) {
+      made.reason = *why->second;
+    } else {
+      made.reason = "no chosen pattern has both";
+    }
+  }
+  return plan;
+}
+
+class FusionStitching : public Planner {
+ public:
+  const char* name() const override { return "fusion_stitching"; }
+  bool WantsOpened() const override { return true; }
+
+  absl::StatusOr<FusionPlan> Plan(const ecg::Graph& graph, const DeviceModel& device, BlockOracle& oracle,
+                                  const PlanOptions& options) const override {
+    const DeviceModel typical = device.WithTypicalRates();  // the same at every registration of a device
+    const std::vector<OperatorTraits> traits = TraitsOf(graph);
+    ASSIGN_OR_RETURN(const FusionPlan xla, FuseLikeXla(graph, traits, oracle, options));
+    ASSIGN_OR_RETURN(const KernelGraph kernels, KernelGraph::Make(graph, traits, xla, oracle, options));
+    const DeltaEvaluator evaluator(kernels, typical);
+    ASSIGN_OR_RETURN(const auto candidates, CandidatePatterns(kernels, evaluator, options.cancelled));
+    ASSIGN_OR_RETURN(const auto plans, SearchPlans(kernels, candidates, options.cancelled));
+    Stitcher stitcher(graph, traits, xla, kernels, evaluator, oracle, options);
+    ASSIGN_OR_RETURN(std::vector<Stitched> chosen, stitcher.Best(plans));
+    RETURN_IF_ERROR(stitcher.Confirm(&chosen));
+    return stitcher.Finish(chosen);
+  }
+};
+
+}  // namespace
+
+const Planner* FusionStitchingPlanner() {
+  static const auto* const kPlanner = new FusionStitching;
+  return kPlanner;
+}
+
+}  // namespace fusion
