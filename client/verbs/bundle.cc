@@ -58,13 +58,23 @@ std::string WeightsInWords(const BundleReader& bundle) {
   return words;
 }
 
+std::string KernelsInWords(const ManifestProgram& program) {
+  std::string words = absl::StrCat(program.kernels.size(), " built, ", program.launches.size(), " launches");
+  if (program.repeats.empty()) return words;
+  int64_t runs = 0;
+  for (size_t l = 0; l < program.launches.size(); ++l) runs += program.TripsOf(static_cast<int>(l));
+  absl::StrAppend(&words, ", which are ", runs, " with the iterations of ", program.repeats.size(),
+                  program.repeats.size() == 1 ? " loop" : " loops");
+  return words;
+}
+
 void PrintBundle(const BundleReader& bundle) {
   const Manifest& manifest = bundle.manifest();
   std::fputs(
       Table({}, {{"model", manifest.model_name},
                  {"target", absl::StrCat(manifest.target, " ", manifest.isa)},
                  {"made by", manifest.generator},
-                 {"kernels", absl::StrCat(manifest.kernels.size(), " built, ", manifest.launches.size(), " launches")},
+                 {"kernels", KernelsInWords(manifest)},
                  {"arena", BytesInWords(manifest.arena_bytes)},
                  {"scratch", BytesInWords(manifest.scratch_bytes_per_thread) + " a thread"},
                  {"weights", WeightsInWords(bundle)}})

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "compiler/analysis/derived.h"
+#include "compiler/ops/control/loop.h"
 #include "compiler/ops/registry/op_def.h"
 #include "compiler/te/interpreter/interpreter.h"
 #include "compiler/te/program/transform.h"
@@ -88,6 +89,7 @@ std::vector<ValueId> Aliases(const Single& single, const ops::LoweredBlock& lowe
 }  // namespace
 
 bool IsFoldable(const Graph& graph, const Node& node, const FoldLimits& limits) {
+  if (ops::IsLoopBoundary(node)) return false;
   if (node.inputs.empty() && ops::FindOp(node.op) == nullptr) return false;
   int64_t bytes = 0;
   bool small_integers = true;
@@ -130,7 +132,7 @@ bool OnlyWidens(const Graph& graph, const Node& node) {
 }
 
 bool OnlyReorders(const Graph& graph, const Node& node) {
-  if (node.outputs.size() != 1 || !AliasesOf(graph, node).empty()) return false;
+  if (node.outputs.size() != 1 || ops::IsLoopBoundary(node) || !AliasesOf(graph, node).empty()) return false;
   const Single single = Isolate(graph, node);
   auto lowered = Lower(single);
   if (!lowered.ok() || lowered->program.tes.size() != 1) return false;
@@ -195,6 +197,7 @@ absl::StatusOr<std::vector<Tensor>> EvaluateNode(const Graph& graph, const Node&
 }
 
 std::vector<ValueId> AliasesOf(const Graph& graph, const Node& node) {
+  if (ops::IsLoopBoundary(node)) return {};
   for (ValueId id : node.outputs) {
     const ValueType& out = graph.value(id).type;
     const bool matches_an_input = std::any_of(node.inputs.begin(), node.inputs.end(), [&](ValueId input) {

@@ -4,13 +4,17 @@
 #include <numeric>
 #include <optional>
 
+#include "compiler/ops/control/unroll_loops.h"
 #include "compiler/ops/registry/op_def.h"
 #include "runtime/base/status_macros.h"
 
 namespace fusion::ecg {
 
-absl::StatusOr<LoweredGraph> LoweredGraph::Make(const Graph& graph) {
-  RETURN_IF_ERROR(Verify(graph));
+absl::StatusOr<LoweredGraph> LoweredGraph::Make(const Graph& source) {
+  RETURN_IF_ERROR(Verify(source));
+  ASSIGN_OR_RETURN(Graph unrolled, UnrollLoops(source));
+  auto owned = std::make_unique<const Graph>(std::move(unrolled));
+  const Graph& graph = *owned;
   std::vector<NodeId> nodes(graph.nodes().size());
   std::iota(nodes.begin(), nodes.end(), 0);
   std::vector<ValueId> computed;
@@ -18,20 +22,20 @@ absl::StatusOr<LoweredGraph> LoweredGraph::Make(const Graph& graph) {
     if (graph.value(id).producer != kNone) computed.push_back(id);
   }
   ASSIGN_OR_RETURN(ops::LoweredBlock block, ops::LowerNodes(graph, nodes, computed));
-  return LoweredGraph(graph, std::move(computed), std::move(block));
+  return LoweredGraph(std::move(owned), std::move(computed), std::move(block));
 }
 
 absl::StatusOr<std::vector<Tensor>> LoweredGraph::Run(const std::vector<Tensor>& inputs,
                                                       const te::InterpretOptions& options) const {
   std::map<ValueId, Tensor> known;
-  for (size_t i = 0; i < graph_.inputs().size(); ++i) known[graph_.inputs()[i]] = inputs[i];
+  for (size_t i = 0; i < graph_->inputs().size(); ++i) known[graph_->inputs()[i]] = inputs[i];
   std::vector<Tensor> arguments;
   for (te::TensorId id : block_.program.inputs) {
     const ValueId value = block_.value_of_tensor[id];
     if (value == kNone) {
       arguments.emplace_back();  // a table that a lowering made carries its own bytes
-    } else if (graph_.value(value).constant.has_value()) {
-      arguments.push_back(*graph_.value(value).constant);
+    } else if (graph_->value(value).constant.has_value()) {
+      arguments.push_back(*graph_->value(value).constant);
     } else {
       arguments.push_back(known[value]);
     }
@@ -39,8 +43,8 @@ absl::StatusOr<std::vector<Tensor>> LoweredGraph::Run(const std::vector<Tensor>&
   ASSIGN_OR_RETURN(const std::vector<Tensor> results, te::Interpret(block_.program, arguments, options));
   for (size_t i = 0; i < computed_.size(); ++i) known[computed_[i]] = results[i];
   std::vector<Tensor> outputs;
-  for (ValueId id : graph_.outputs()) {
-    const std::optional<Tensor>& constant = graph_.value(id).constant;
+  for (ValueId id : graph_->outputs()) {
+    const std::optional<Tensor>& constant = graph_->value(id).constant;
     outputs.push_back(constant.has_value() ? *constant : known[id]);
   }
   return outputs;

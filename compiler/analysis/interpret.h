@@ -3,6 +3,7 @@
 #ifndef FUSION_COMPILER_ANALYSIS_INTERPRET_H_
 #define FUSION_COMPILER_ANALYSIS_INTERPRET_H_
 
+#include <memory>
 #include <utility>
 #include <vector>
 
@@ -13,10 +14,10 @@
 
 namespace fusion::ecg {
 
-// A graph that is verified and lowered once and run many times. The graph must outlive it.
+// A graph that is verified, its loops written out, and lowered once, to run many times.
 class LoweredGraph {
  public:
-  static absl::StatusOr<LoweredGraph> Make(const Graph& graph);
+  static absl::StatusOr<LoweredGraph> Make(const Graph& source);
 
   // As Interpret below. Nothing of the graph is inferred again, so the floating-point mode of the thread concerns the
   // run alone.
@@ -24,10 +25,10 @@ class LoweredGraph {
                                           const te::InterpretOptions& options = {}) const;
 
  private:
-  LoweredGraph(const Graph& graph, std::vector<ValueId> computed, ops::LoweredBlock block)
-      : graph_(graph), computed_(std::move(computed)), block_(std::move(block)) {}
+  LoweredGraph(std::unique_ptr<const Graph> graph, std::vector<ValueId> computed, ops::LoweredBlock block)
+      : graph_(std::move(graph)), computed_(std::move(computed)), block_(std::move(block)) {}
 
-  const Graph& graph_;
+  std::unique_ptr<const Graph> graph_;  // without loops
   std::vector<ValueId> computed_;  // outputs that a node computes; parallel to the outputs of the block
   ops::LoweredBlock block_;
 };

@@ -5,6 +5,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "compiler/ecg/graph.h"
+#include "compiler/ops/control/find_loops.h"
 #include "compiler/ops/registry/infer_types.h"
 #include "compiler/ops/registry/op_def.h"
 #include "runtime/base/status_macros.h"
@@ -93,6 +94,7 @@ absl::Status Verify(const Graph& graph) {
     if (!fits)
       return absl::InternalError(absl::StrCat("graph broken: the extent of output ", e.output, " does not fit"));
   }
+  RETURN_IF_ERROR(FindLoops(graph).status());
   for (ValueId id : graph.inputs()) {
     if (graph.value(id).producer != kNone || graph.value(id).constant.has_value()) {
       return absl::InternalError(absl::StrCat("graph broken: input '", graph.value(id).name, "' has a producer"));

@@ -33,6 +33,9 @@ std::string PlanKey(const LaidOut& program, const std::vector<PlannedLaunch>& la
     }
     hash.Update("\n");
   }
+  for (const Repeat& repeat : program.program.repeats) {
+    hash.Update(absl::StrCat("repeat ", repeat.first, " ", repeat.end, " ", repeat.trips, "\n"));
+  }
   return hash.FinishHex();
 }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <optional>
 #include <set>
 #include <utility>
 
@@ -89,7 +90,9 @@ class ProgramLayout {
     AddInputs();
     for (size_t i = 0; i < graph_.outputs().size(); ++i) AddOutput(i);
     RETURN_IF_ERROR(BindOutputExtents());
+    AddRepeats();
     for (size_t l = 0; l < launches_.size(); ++l) AddLaunch(static_cast<int>(l));
+    HoldThroughRepeats();
     PlaceArena();
     return std::move(result_);
   }
@@ -189,7 +192,8 @@ class ProgramLayout {
     launch.concurrent = planned.concurrent;
     launch.buffers = BindArguments(planned.block, times_[l]);
     for (const BlockKernel& other : planned.others) launch.others.push_back(BindArguments(other, times_[l]));
-    const auto sets = static_cast<int64_t>(launch.sets());
+    // All sets in all iterations.
+    const int64_t sets = static_cast<int64_t>(launch.sets()) * program_.TripsOf(l);
     launch.flops = planned.block.flops * static_cast<double>(sets);
     for (const movement::Buffer* buffer : ArgBuffers(planned.block)) {
       launch.bytes += sets * movement::SizeBytes(*buffer);
@@ -226,16 +230,80 @@ class ProgramLayout {
   int BindValue(ecg::ValueId v, int time) {
     const int id = ValueBuffer(v, Buffer::Kind::kArena);
     if (program_.buffers[id].kind != Buffer::Kind::kArena) return id;
-    const Inside at = WholeOf(v);
-    const int whole = ValueBuffer(at.whole, Buffer::Kind::kArena);
+    std::optional<BufferSteps> steps;
+    const auto [whole, offset] = MemoryOf(v, &steps);
     if (whole != id) {
-      inside_[id] = {whole, at.offset_bytes};
+      inside_[id] = {whole, offset};
       wholes_.insert(whole);
+      program_.buffers[id].steps = steps;
     }
     const int64_t size_bytes = program_.buffers[whole].size_bytes;
     auto [it, fresh] = arena_.emplace(whole, ArenaItem{size_bytes, time, time});
     it->second.last = time;
     return id;
+  }
+
+  // Returns the buffer in whose memory a value lies, which may be its own, and the offset there: that of slot 0 where
+  // `steps` say how it moves.
+  std::pair<int, int64_t> MemoryOf(ecg::ValueId v, std::optional<BufferSteps>* steps) {
+    const Inside at = WholeOf(v);
+    if (source_.loops == nullptr) return {ValueBuffer(at.whole, Buffer::Kind::kArena), at.offset_bytes};
+    const auto placed = source_.loops->memory.places.find(at.whole);
+    if (placed == source_.loops->memory.places.end()) {
+      return {ValueBuffer(at.whole, Buffer::Kind::kArena), at.offset_bytes};
+    }
+    const LoopPlace& place = placed->second;
+    std::pair<int, int64_t> memory;
+    if (place.memory < 0) {
+      memory = MemoryOf(place.whole, steps);  // what a loop scans does not move
+    } else {
+      memory = {LoopBuffer(place.memory), place.slots.lead_bytes};
+    }
+    memory.second += at.offset_bytes;
+    if (place.loop < 0) {
+      memory.second += place.first * place.slots.slot_bytes;
+    } else {
+      *steps = BufferSteps{repeat_of_loop_.at(place.loop), place.first, place.step, place.slots.slots,
+                           place.slots.slot_bytes};
+    }
+    return memory;
+  }
+
+  // The buffer of the slots that the iterations of a loop share.
+  int LoopBuffer(int memory) {
+    auto [it, fresh] = buffer_of_memory_.emplace(memory, NextBuffer());
+    if (!fresh) return it->second;
+    Buffer buffer;
+    buffer.name = "loop";
+    buffer.dtype = DType::kU8;
+    buffer.size_bytes = source_.loops->memory.memories[memory].size_bytes();
+    buffer.shape = {buffer.size_bytes};
+    buffer.layout = "row-major";
+    program_.buffers.push_back(buffer);
+    return it->second;
+  }
+
+  void AddRepeats() {
+    if (source_.loops == nullptr) return;
+    for (const LaunchLoop& loop : source_.loops->launches) {
+      repeat_of_loop_[loop.loop] = static_cast<int>(program_.repeats.size());
+      program_.repeats.push_back({static_cast<int>(loop.first), static_cast<int>(loop.end), loop.trips});
+    }
+  }
+
+  // What is used in a repeat and outside of it is alive during all iterations. It takes no part in in-place sharing,
+  // because the next iteration may read it again.
+  void HoldThroughRepeats() {
+    for (const Repeat& repeat : program_.repeats) {
+      const int first = times_[repeat.first], last = times_[repeat.end - 1];
+      for (auto& [buffer, item] : arena_) {
+        const bool apart = item.last < first || item.first > last, within = item.first >= first && item.last <= last;
+        if (apart || within) continue;
+        item.first = std::min(item.first, first);
+        item.last = std::max(item.last, last);
+        wholes_.insert(buffer);
+      }
+    }
   }
 
   // Returns the outermost value whose memory holds this one, and the offset in it.
@@ -319,6 +387,8 @@ class ProgramLayout {
   ManifestProgram& program_;  // of the result
   std::map<ecg::ValueId, int> buffer_of_value_;
   std::map<ecg::ValueId, int> constant_outputs_;
+  std::map<int, int> repeat_of_loop_;              // by loop of the graph
+  std::map<int, int> buffer_of_memory_;            // by memory of the loops
   std::map<int, std::pair<int, int64_t>> inside_;  // buffer -> the buffer that holds it, and the offset
   std::set<int> wholes_;                           // buffers that hold others
   std::map<std::string, int> weight_buffers_;      // identity of the bytes -> buffer

@@ -14,6 +14,7 @@
 #include "compiler/ecg/graph.h"
 #include "compiler/kernels/block_kernel.h"
 #include "compiler/launch/elide_copies.h"
+#include "compiler/launch/loop_memory.h"
 #include "compiler/onnx/import.h"
 #include "runtime/bundle/manifest.h"
 
@@ -38,6 +39,7 @@ struct BundleProgram {
   std::map<std::string, int64_t> dims;                     // only for a specialisation
   std::vector<std::vector<std::string>> input_symbols;     // only for a specialisation; parallel to the graph's inputs
   std::vector<onnx_import::InputExtent> input_extents;     // only for a padded program
+  const LoopPlan* loops = nullptr;                         // null: none
 };
 
 struct LaidOut {

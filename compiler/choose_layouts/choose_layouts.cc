@@ -13,6 +13,7 @@
 #include "compiler/kernels/block_signature.h"
 #include "compiler/movement/cost.h"
 #include "compiler/movement/vector_form.h"
+#include "compiler/ops/control/loop.h"
 #include "compiler/ops/registry/op_def.h"
 #include "compiler/schedule/targets/target_strategy.h"
 #include "runtime/base/status_macros.h"
@@ -222,6 +223,11 @@ class Votes {
 };
 
 absl::Status AddVotes(const ecg::Graph& graph, ecg::NodeId id, int64_t lanes, Votes* votes) {
+  if (ops::IsLoopBoundary(graph.node(id))) {  // iterations find their slices at steps through plain memory
+    for (ecg::ValueId v : graph.node(id).inputs) votes->vetoed.insert(v);
+    for (ecg::ValueId v : graph.node(id).outputs) votes->vetoed.insert(v);
+    return absl::OkStatus();
+  }
   std::vector<ecg::ValueId> outputs;
   bool image = false;
   for (ecg::ValueId v : graph.node(id).outputs) {

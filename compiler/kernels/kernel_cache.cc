@@ -36,6 +36,7 @@ void KernelCache::Start(const ecg::Graph* graph, const ValueLayouts* layouts, co
   layouts_ = layouts;
   device_ = device;
   typical_ = device->WithTypicalRates();
+  loops_ = ecg::FindLoops(*graph).value_or(ecg::Loops());  // the graph was verified
 }
 
 KernelCache::Block& KernelCache::Find(const FusionBlock& block) {
@@ -45,6 +46,9 @@ KernelCache::Block& KernelCache::Find(const FusionBlock& block) {
 }
 
 KernelCache::Block KernelCache::Make(const FusionBlock& block) {
+  if (absl::Status same = ecg::CheckSameLoop(*graph_, loops_, block.Members()); !same.ok()) {
+    return {std::move(same), {}, nullptr};
+  }
   const std::vector<ecg::ValueId> live_out = LiveOutOf(*graph_, block);
   BlockSignature signature = SignBlock(*graph_, block, live_out, *layouts_);
   if (const auto known = prototypes_.find(signature.text); known != prototypes_.end()) {

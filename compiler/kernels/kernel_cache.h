@@ -17,13 +17,14 @@
 #include "compiler/ecg/graph.h"
 #include "compiler/kernels/block_kernel.h"
 #include "compiler/layout/value_layouts.h"
+#include "compiler/ops/control/find_loops.h"
 #include "compiler/plan/plan.h"
 #include "compiler/schedule/choices.h"
 
 namespace fusion {
 
-// Serves one graph; not thread-safe. Fusion blocks of the same nodes with other recomputed nodes, or hand-overs at other
-// scopes, are different ones.
+// Serves one graph; not thread-safe. Fusion blocks of the same nodes with other recomputed nodes, or hand-overs at
+// other scopes, are different ones.
 class KernelCache {
  public:
   // `disabled_passes`: see ScheduleOptions.
@@ -42,7 +43,8 @@ class KernelCache {
 
   // Makes another kernel of a fusion block, which the cache does not remember.
   absl::StatusOr<BlockKernel> Schedule(const FusionBlock& block, const Choices& choices) const;
-  // Makes Get return `kernel`, which was measured to be the fastest, for this fusion block. Blocks of equal structure keep theirs.
+  // Makes Get return `kernel`, which was measured to be the fastest, for this fusion block. Blocks of equal structure
+  // keep theirs.
   void Replace(const FusionBlock& block, BlockKernel kernel);
 
   const ecg::Graph& graph() const { return *graph_; }
@@ -73,6 +75,7 @@ class KernelCache {
   const ValueLayouts* layouts_ = nullptr;
   const DeviceModel* device_ = nullptr;
   DeviceModel typical_;
+  ecg::Loops loops_;
   std::map<FusionBlock, Block> blocks_;
   std::unordered_map<std::string, std::shared_ptr<const Prototype>> prototypes_;  // by signature
 };

@@ -33,7 +33,8 @@ std::optional<std::vector<ecg::ValueId>> ValuesOf(const BlockKernel& block) {
 
 class Elider {
  public:
-  Elider(const ecg::Graph& graph, const Values& known) : graph_(graph), known_(known) {}
+  Elider(const ecg::Graph& graph, const Values& known, const LoopValues& of_loops)
+      : graph_(graph), known_(known), of_loops_(of_loops) {}
 
   // Places each source wholly in one result that holds nothing else, or each result wholly in a source.
   std::optional<Values> Elide(const BlockKernel& block) {
@@ -60,6 +61,7 @@ class Elider {
       if (offset % kBufferAlignBytes != 0 || !IsIntermediate(graph_, v) || !IsIntermediate(graph_, w)) {
         return std::nullopt;
       }
+      if (of_loops_.placed.count(v) > 0 || of_loops_.written.count(w) > 0) return std::nullopt;
       if (known_.count(v) > 0 || !placed.emplace(v, Inside{w, offset}).second) return std::nullopt;
     }
     if (sources && elements != block.kernel.buffers[runs[0].target].elements) return std::nullopt;
@@ -68,14 +70,16 @@ class Elider {
 
   const ecg::Graph& graph_;
   const Values& known_;
+  const LoopValues& of_loops_;
 };
 
 }  // namespace
 
-ElidedCopies ElideCopies(const ecg::Graph& graph, const std::vector<std::shared_ptr<const BlockKernel>>& kernels) {
+ElidedCopies ElideCopies(const ecg::Graph& graph, const std::vector<std::shared_ptr<const BlockKernel>>& kernels,
+                         const LoopValues& of_loops) {
   ElidedCopies elided;
   for (size_t b = 0; b < kernels.size(); ++b) {
-    std::optional<Values> placed = Elider(graph, elided.values).Elide(*kernels[b]);
+    std::optional<Values> placed = Elider(graph, elided.values, of_loops).Elide(*kernels[b]);
     if (!placed) continue;
     elided.blocks.insert(b);
     elided.values.merge(*placed);

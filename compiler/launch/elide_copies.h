@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "compiler/kernels/block_kernel.h"
+#include "compiler/launch/loop_memory.h"
 
 namespace fusion {
 
@@ -26,7 +27,9 @@ struct ElidedCopies {
 
 // `kernels` are those of all fusion blocks, in order. Some values keep their own memory: inputs, outputs and constants
 // of the graph, values that would not begin on a cache line, and values that two results would hold.
-ElidedCopies ElideCopies(const ecg::Graph& graph, const std::vector<std::shared_ptr<const BlockKernel>>& kernels);
+// Values that loops place stay where these want them.
+ElidedCopies ElideCopies(const ecg::Graph& graph, const std::vector<std::shared_ptr<const BlockKernel>>& kernels,
+                         const LoopValues& of_loops = {});
 
 }  // namespace fusion
 

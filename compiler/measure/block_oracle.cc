@@ -104,8 +104,9 @@ absl::StatusOr<bool> GraphBlockOracle::Knows(const ecg::Graph&, const BlockCompa
   return answers_.Knows(ways);
 }
 
-absl::StatusOr<int64_t> GraphBlockOracle::Tune(const std::vector<FusionBlock>& blocks, const tune::Budget& budget) {
-  return TuneBlocks(blocks, budget, context_, &kernels_, &answers_);
+absl::StatusOr<int64_t> GraphBlockOracle::Tune(const std::vector<FusionBlock>& blocks, const std::vector<int64_t>& runs,
+                                               const tune::Budget& budget) {
+  return TuneBlocks(blocks, runs, budget, context_, &kernels_, &answers_);
 }
 
 }  // namespace fusion

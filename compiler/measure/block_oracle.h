@@ -66,8 +66,9 @@ class GraphBlockOracle : public BlockOracle {
   KernelOr Get(const FusionBlock& block) { return kernels_.Get(block); }
 
   // Tries schedules for the kernels of `blocks` (block_tuning.h) and makes Kernel() return the fastest. Returns how
-  // many fusion blocks got another kernel.
-  absl::StatusOr<int64_t> Tune(const std::vector<FusionBlock>& blocks, const tune::Budget& budget);
+  // many fusion blocks got another kernel. `runs`, parallel to `blocks`, is how often a run of the model launches each.
+  absl::StatusOr<int64_t> Tune(const std::vector<FusionBlock>& blocks, const std::vector<int64_t>& runs,
+                               const tune::Budget& budget);
 
   int64_t questions() const { return answers_.questions(); }
   int64_t answered(LatencySource source) const { return answers_.answered(source); }

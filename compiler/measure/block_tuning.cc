@@ -116,14 +116,16 @@ class TuningBench : public tune::Workbench {
 
 }  // namespace
 
-absl::StatusOr<int64_t> TuneBlocks(const std::vector<FusionBlock>& blocks, const tune::Budget& budget,
+absl::StatusOr<int64_t> TuneBlocks(const std::vector<FusionBlock>& blocks, const std::vector<int64_t>& runs,
+                                   const tune::Budget& budget,
                                    const CompileContext& context, KernelCache* kernels, LatencyAnswers* answers) {
   TuningBench bench(context, kernels, answers);
   std::vector<tune::Subject> subjects;
   std::vector<int> number_of_block;
   // Equal kernels are one subject: a shape with fifty launches counts fifty times.
   std::map<std::string, int> number_of_key;
-  for (const FusionBlock& block : blocks) {
+  for (size_t b = 0; b < blocks.size(); ++b) {
+    const FusionBlock& block = blocks[b];
     ASSIGN_OR_RETURN(const auto kernel, kernels->Get(block));
     const auto [it, fresh] = number_of_key.emplace(kernel->key, static_cast<int>(subjects.size()));
     if (fresh) {
@@ -133,6 +135,7 @@ absl::StatusOr<int64_t> TuneBlocks(const std::vector<FusionBlock>& blocks, const
       subjects.push_back(subject);
     }
     subjects[it->second].weight_ns +=
+        static_cast<double>(runs[b]) *
         movement::EstimateCost(kernel->kernel, kernels->typical(), kernels->threads()).latency_ns;
     number_of_block.push_back(it->second);
   }

@@ -14,8 +14,9 @@
 namespace fusion {
 
 // Returns how many of the fusion blocks got another kernel. Spends no more than `budget` and than the time that
-// `answers` has left for measuring.
-absl::StatusOr<int64_t> TuneBlocks(const std::vector<FusionBlock>& blocks, const tune::Budget& budget,
+// `answers` has left for measuring. `runs`, parallel to `blocks`, is how often a run of the model launches each.
+absl::StatusOr<int64_t> TuneBlocks(const std::vector<FusionBlock>& blocks, const std::vector<int64_t>& runs,
+                                   const tune::Budget& budget,
                                    const CompileContext& context, KernelCache* kernels, LatencyAnswers* answers);
 
 }  // namespace fusion

@@ -5,10 +5,13 @@
 #include "absl/strings/str_cat.h"
 #include "compiler/launch/batch_launches.h"
 #include "compiler/launch/concurrent_launches.h"
+#include "compiler/movement/cost.h"
+#include "compiler/ops/control/find_loops.h"
 
 namespace fusion {
 
-std::vector<std::string> MemoryOf(const BlockKernel& block, size_t launch, const ElidedCopies& elided) {
+std::vector<std::string> MemoryOf(const BlockKernel& block, size_t launch, const ElidedCopies& elided,
+                                  const LoopMemory& loops) {
   std::vector<std::string> memory;
   for (size_t a = 0; a < block.args.size(); ++a) {
     const KernelArg& arg = block.args[a];
@@ -22,12 +25,32 @@ std::vector<std::string> MemoryOf(const BlockKernel& block, size_t launch, const
       for (auto it = elided.values.find(value); it != elided.values.end(); it = elided.values.find(value)) {
         value = it->second.whole;
       }
-      name = absl::StrCat("value ", value);
+      const auto place = loops.places.find(value);
+      if (place == loops.places.end()) {
+        name = absl::StrCat("value ", value);
+      } else if (place->second.memory < 0) {
+        name = absl::StrCat("value ", place->second.whole);
+      } else {
+        name = absl::StrCat("loop memory ", place->second.memory);
+      }
       if (arg.pack >= 0) absl::StrAppend(&name, " packed ", block.kernel.buffers[a].elements);
     }
   }
   return memory;
 }
+
+namespace {
+
+// The loop in which the kernel runs, or ecg::Loops::kOnce or kBoundary.
+int LoopOf(const ecg::Graph& graph, const ecg::Loops& loops, const BlockKernel& kernel) {
+  for (const KernelArg& arg : kernel.args) {
+    if (!arg.written || arg.kind != KernelArg::Kind::kValue) continue;
+    return loops.of_node[graph.value(arg.value).producer];
+  }
+  return ecg::Loops::kOnce;
+}
+
+}  // namespace
 
 const movement::SequenceKernel& PlanPricer::Known(const BlockKernel& kernel) {
   auto it = known_.find(kernel.key);
@@ -40,8 +63,17 @@ const movement::SequenceKernel& PlanPricer::Known(const BlockKernel& kernel) {
 PlanEstimate PlanPricer::Price(const ecg::Graph& graph, const KernelSequence& kernels) {
   ElidedCopies elided;
   LaunchOrder order;
+  const ecg::Loops loops = ecg::FindLoops(graph).value_or(ecg::Loops());  // the graph was verified
+  double further_ns = 0;
   if (device_.SharesHostMemory()) {
-    elided = ElideCopies(graph, kernels);
+    elided = ElideCopies(graph, kernels, ValuesOfLoops(graph, loops));
+    for (size_t b = 0; b < kernels.size() && !loops.empty(); ++b) {
+      const int loop = LoopOf(graph, loops, *kernels[b]);
+      if (loop == ecg::Loops::kBoundary) elided.blocks.insert(b);
+      if (loop < 0) continue;
+      further_ns += static_cast<double>(loops.list[static_cast<size_t>(loop)].trips - 1) *
+                    movement::EstimateCost(kernels[b]->kernel, device_, threads_).latency_ns;
+    }
     order = GroupConcurrentLaunches(kernels, elided, BatchLaunches(kernels, elided, device_), device_);
   } else {
     for (size_t b = 0; b < kernels.size(); ++b) order.launches.push_back({b});
@@ -62,7 +94,7 @@ PlanEstimate PlanPricer::Price(const ecg::Graph& graph, const KernelSequence& ke
     estimate.launches += one_launch ? 1 : phases;
     estimate.barriers += one_launch ? phases - 1 : 0;
   }
-  estimate.ns = movement::EstimateSequence(sequence, device_, threads_);
+  estimate.ns = movement::EstimateSequence(sequence, device_, threads_) + further_ns;
   return estimate;
 }
 

@@ -11,6 +11,7 @@
 #include "compiler/ecg/graph.h"
 #include "compiler/kernels/block_kernel.h"
 #include "compiler/launch/elide_copies.h"
+#include "compiler/launch/loop_memory.h"
 #include "compiler/movement/sequence_cost.h"
 #include "compiler/plan/plan.h"
 
@@ -18,8 +19,9 @@ namespace fusion {
 
 // Returns which memory each argument of launch number `launch` is, for movement::EstimateSequence. A constant that is
 // packed is another memory than the constant as it was; packed copies of one size are taken for the same
-// (share_packings.h).
-std::vector<std::string> MemoryOf(const BlockKernel& block, size_t launch, const ElidedCopies& elided);
+// (share_packings.h). Values that a loop places have the memory that their iterations share.
+std::vector<std::string> MemoryOf(const BlockKernel& block, size_t launch, const ElidedCopies& elided,
+                                  const LoopMemory& loops = {});
 
 // Prices plans of one graph for one device; remembers what it needs to know of each kernel. Not thread-safe.
 class PlanPricer {
@@ -28,7 +30,8 @@ class PlanPricer {
   PlanPricer(const DeviceModel& device, int threads) : device_(device), threads_(threads) {}
 
   // `kernels` are those of a plan's fusion blocks, in order. The launches are those that the pipeline makes of them:
-  // copies are elided, and kernels form batches and groups, where it does that for the device.
+  // copies are elided, and kernels form batches and groups, where it does that for the device. A kernel of a loop costs
+  // what it costs in the sequence once, and alone in each further iteration.
   PlanEstimate Price(const ecg::Graph& graph, const KernelSequence& kernels);
 
  private:

@@ -12,6 +12,7 @@
 #include "compiler/onnx/meeting_extents.h"
 #include "compiler/onnx/propagate_extents.h"
 #include "compiler/onnx/tensor_import.h"
+#include "compiler/ops/control/loop.h"
 #include "compiler/ops/registry/infer_types.h"
 #include "compiler/ops/shared/extents.h"
 #include "runtime/base/status_macros.h"
@@ -158,6 +159,7 @@ std::optional<std::vector<ecg::ValueId>> CanonicalGraph::Fold(const ecg::Graph& 
 
 std::vector<std::optional<te::TensorRanges>> CanonicalGraph::InferRanges(const ecg::Graph& alone,
                                                                          const ecg::Node& node) const {
+  if (ops::IsLoopBoundary(node)) return {};  // what holds of one iteration does not hold of all
   bool known = false, small = true;
   std::map<ecg::ValueId, std::optional<te::TensorRanges>> inputs;  // keyed by the value in `alone`
   for (size_t i = 0; i < node.inputs.size(); ++i) {

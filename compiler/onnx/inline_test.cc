@@ -112,6 +112,61 @@ TEST(Loop, KnownTripCountIsUnrolled) {
   EXPECT_EQ(ShapeOf(model, 1), (Shape{3, 2}));
 }
 
+int CountOf(const absl::StatusOr<ImportedModel>& model, const std::string& op) {
+  if (!model.ok()) return -1;
+  const ecg::Graph graph = simplify::Simplify(model->graph);
+  int count = 0;
+  for (const ecg::Node& node : graph.nodes()) count += node.op == op ? 1 : 0;
+  return count;
+}
+
+TEST(Loop, ManyTripsStayALoop) {
+  const std::string body =
+      Graph("body", TensorInfo("input", "i", {}, kInt64) + TensorInfo("input", "go", {}, kBool) +
+                        TensorInfo("input", "sum", {"2"}) + NodeText("Gather", {"scale", "i"}, {"s"}) +
+                        NodeText("Mul", {"x", "s"}, {"xs"}) + NodeText("Add", {"sum", "xs"}, {"next"}) +
+                        NodeText("Identity", {"go"}, {"go_on"}) + TensorInfo("output", "go_on", {}) +
+                        TensorInfo("output", "next", {}) + TensorInfo("output", "xs", {}) +
+                        TensorInfo("output", "x", {}));
+  const auto model = ImportText(TensorInfo("input", "x", {"2"}) + Y() + TensorInfo("output", "each", {}) +
+                                TensorInfo("output", "same", {}) + kScale + Int("trips", 4) +
+                                NodeText("Loop", {"trips", "", "x"}, {"y", "each", "same"}, body));
+  EXPECT_THAT(Computed(model, {F32({2}, {1, 2})}),
+              ElementsAre(1112, 2224, 1, 2, 10, 20, 100, 200, 1000, 2000, 1, 2, 1, 2, 1, 2, 1, 2));
+  EXPECT_EQ(CountOf(model, "LoopEnd"), 1);
+  EXPECT_EQ(CountOf(model, "Mul"), 1);
+}
+
+// The state grows, so iterations differ in shape; a slice begins at the iteration's number, so they differ in constants.
+TEST(Loop, IterationsThatDifferInMoreThanValuesAreWrittenOut) {
+  const std::string growing = Graph(
+      "body", TensorInfo("input", "i", {}, kInt64) + TensorInfo("input", "go", {}, kBool) +
+                  TensorInfo("input", "s", {}) + NodeText("Concat", {"s", "x"}, {"n"}, IntAttribute("axis", 0)) +
+                  TensorInfo("output", "go", {}) + TensorInfo("output", "n", {}));
+  const auto grows = ImportText(TensorInfo("input", "x", {"1"}) + Y() + Int("trips", 4) +
+                                NodeText("Loop", {"trips", "", "x"}, {"y"}, growing));
+  EXPECT_THAT(Computed(grows, {F32({1}, {3})}), ElementsAre(3, 3, 3, 3, 3));
+  EXPECT_EQ(CountOf(grows, "LoopEnd"), 0);
+  EXPECT_EQ(CountOf(grows, "LoopBegin"), 0);
+}
+
+TEST(Scan, ManySlicesStayALoop) {
+  // The state s and the slice x of axis 1, from the end: s' = s·2 + x; scanned along axis 1.
+  const std::string body = Graph(
+      "body", TensorInfo("input", "s", {"2"}) + TensorInfo("input", "x", {"2"}) + NodeText("Add", {"s", "s"}, {"d"}) +
+                  NodeText("Add", {"d", "x"}, {"n"}) + TensorInfo("output", "n", {}) + TensorInfo("output", "n", {}));
+  const std::string attributes =
+      IntAttribute("num_scan_inputs", 1) +
+      "attribute { name: 'scan_input_axes' type: INTS ints: 1 } attribute { name: 'scan_input_directions' type: INTS "
+      "ints: 1 } attribute { name: 'scan_output_axes' type: INTS ints: 1 } ";
+  const auto model = ImportText(TensorInfo("input", "s0", {"2"}) + TensorInfo("input", "xs", {"2", "4"}) + Y() +
+                                TensorInfo("output", "all", {}) +
+                                NodeText("Scan", {"s0", "xs"}, {"y", "all"}, attributes + body));
+  EXPECT_THAT(Computed(model, {F32({2}, {0, 1}), F32({2, 4}, {1, 2, 3, 4, 0, 0, 0, 0})}),
+              ElementsAre(49, 16, 4, 11, 24, 49, 2, 4, 8, 16));
+  EXPECT_EQ(CountOf(model, "LoopEnd"), 1);
+}
+
 TEST(Loop, KnownConditionEndsIt) {
   // There is no trip count: the loop runs while i < 1, that is, twice.
   const auto model =

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <utility>
 
+#include "compiler/ops/control/loop.h"
 #include "compiler/ops/registry/op_def.h"
 
 namespace fusion::onnx_import {
@@ -23,6 +24,7 @@ std::optional<te::TensorRanges> PartialGraph::RangesOf(ecg::ValueId value) {
 
 void PartialGraph::LookAt(ecg::NodeId id, int depth) {
   if (!looked_at_.insert(id).second) return;
+  if (ops::IsLoopBoundary(graph.node(id))) return;  // what holds of one iteration does not hold of all
   const std::vector<ecg::ValueId> outputs = graph.node(id).outputs;
   const auto lowered = ops::LowerNodes(graph, {id}, outputs);
   if (!lowered.ok()) return;

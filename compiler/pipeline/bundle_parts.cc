@@ -29,6 +29,7 @@ BundleProgram ProgramOf(const Planned& planned, const std::vector<PlannedLaunch>
   program.layouts = &planned.layouts;
   program.launches = &launches;
   program.inside = &planned.elided.values;
+  program.loops = &planned.loops;
   program.places.assign(place, place + static_cast<std::ptrdiff_t>(launches.size()));
   return program;
 }

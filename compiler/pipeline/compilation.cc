@@ -2,8 +2,16 @@
 
 #include "compiler/backends/backend.h"
 #include "compiler/cost/matrix_products.h"
+#include "compiler/ops/control/find_loops.h"
 
 namespace fusion {
+
+std::vector<int64_t> Planned::KernelRuns() const {
+  const ecg::Loops found = ecg::FindLoops(graph).value_or(ecg::Loops());  // the graph was verified
+  std::vector<int64_t> runs;
+  for (const FusionBlock& block : KernelBlocks()) runs.push_back(found.empty() ? 1 : found.Trips(block.nodes[0]));
+  return runs;
+}
 
 std::vector<FusionBlock> Planned::KernelBlocks() const {
   std::vector<FusionBlock> blocks;

@@ -13,6 +13,7 @@
 #include "compiler/bundle/constant_pool.h"
 #include "compiler/bundle/emit.h"
 #include "compiler/launch/elide_copies.h"
+#include "compiler/launch/loop_memory.h"
 #include "compiler/layout/value_layouts.h"
 #include "compiler/measure/block_oracle.h"
 #include "compiler/onnx/import.h"
@@ -31,11 +32,14 @@ struct Planned {
   FusionPlan plan;
   std::vector<RealisedBlock> realised;  // parallel to the plan's fusion blocks
   ElidedCopies elided;
+  LoopPlan loops;
   std::vector<std::vector<size_t>> launches;  // the fusion blocks of each
   std::vector<bool> concurrent;  // with the launch in front of it (launch/concurrent_launches.h); empty: none is
 
   // The fusion blocks that have a kernel.
   std::vector<FusionBlock> KernelBlocks() const;
+  // How often a run executes each of them.
+  std::vector<int64_t> KernelRuns() const;
 };
 
 // One program of a model, up to its movement graphs.

@@ -26,6 +26,13 @@ std::string PlanText(const Planned& planned) {
   for (size_t b : planned.elided.blocks) {
     absl::StrAppend(&text, "fusion block ", b, " has no kernel: what it would copy is written or read in place\n");
   }
+  for (const LaunchLoop& loop : planned.loops.launches) {
+    std::vector<size_t> blocks;
+    for (size_t l = loop.first; l < loop.end; ++l) {
+      blocks.insert(blocks.end(), planned.launches[l].begin(), planned.launches[l].end());
+    }
+    absl::StrAppend(&text, "repeated ", loop.trips, " times: fusion blocks ", absl::StrJoin(blocks, ", "), "\n");
+  }
   for (size_t l = 0; l < planned.launches.size(); ++l) {
     const std::vector<size_t>& blocks = planned.launches[l];
     if (blocks.size() > 1) absl::StrAppend(&text, "one launch: fusion blocks ", absl::StrJoin(blocks, ", "), "\n");

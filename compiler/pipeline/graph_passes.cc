@@ -4,6 +4,7 @@
 #include <map>
 #include <utility>
 
+#include "compiler/ops/control/unroll_loops.h"
 #include "compiler/api/modes.h"
 #include "compiler/onnx/import.h"
 #include "compiler/pipeline/precision_pass.h"
@@ -100,6 +101,18 @@ absl::Status StoreHalves(Compilation* compilation) {
 absl::Status ShareConstants(Compilation* compilation) {
   ecg::Graph& graph = compilation->planned->graph;
   graph = compilation->constants->Share(graph);
+  return absl::OkStatus();
+}
+
+absl::Status UnrollLoops(Compilation* compilation) {
+  ecg::Graph& graph = compilation->planned->graph;
+  ASSIGN_OR_RETURN(graph, ecg::UnrollLoops(graph));
+  return absl::OkStatus();
+}
+
+absl::Status SeparateLoopValues(Compilation* compilation) {
+  ecg::Graph& graph = compilation->planned->graph;
+  ASSIGN_OR_RETURN(graph, simplify::SeparateLoopValues(graph));
   return absl::OkStatus();
 }
 

@@ -16,6 +16,8 @@ absl::Status Simplify(Compilation* compilation);
 // Stores f32 values as f16 (precision_pass.h) and simplifies the casts.
 absl::Status StoreHalves(Compilation* compilation);
 absl::Status ShareConstants(Compilation* compilation);
+absl::Status UnrollLoops(Compilation* compilation);
+absl::Status SeparateLoopValues(Compilation* compilation);
 absl::Status OpenIndices(Compilation* compilation);
 // Opens composites, so that the planner can cut inside them.
 absl::Status OpenForPlanner(Compilation* compilation);

@@ -37,7 +37,7 @@ absl::Status Tune(Compilation* compilation) {
   GraphBlockOracle& oracle = *compilation->oracle;
   CompileAccount& account = *compilation->account;
   ASSIGN_OR_RETURN(const tune::Budget budget, tune::ParseBudget(compilation->options.tune));
-  ASSIGN_OR_RETURN(account.tuned, oracle.Tune(compilation->planned->KernelBlocks(), budget));
+  ASSIGN_OR_RETURN(account.tuned, oracle.Tune(compilation->planned->KernelBlocks(), compilation->planned->KernelRuns(), budget));
   account.trials = oracle.questions() - account.questions;
   account.questions = oracle.questions();
   account.from_database = oracle.answered(LatencySource::kDatabase);
@@ -62,10 +62,14 @@ absl::Status Kernels(Compilation* compilation) {
       for (ecg::NodeId id : block.Members()) launch.nodes.push_back(planned.graph.node(id).name);
     }
     if (blocks.size() > 1) absl::StrAppend(&launch.label, " ×", blocks.size());
+    for (const LaunchLoop& loop : planned.loops.launches) {
+      if (loop.first <= l && l < loop.end) absl::StrAppend(&launch.label, ", ", loop.trips, " iterations");
+    }
     compilation->launches->push_back(std::move(launch));
   }
   compilation->account->estimate_ns =
-      EstimatePlan(*compilation->launches, planned.elided, *compilation->context.device, compilation->Units());
+      EstimatePlan(*compilation->launches, planned.elided, planned.loops, *compilation->context.device,
+                   compilation->Units());
   return absl::OkStatus();
 }
 

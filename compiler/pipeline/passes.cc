@@ -17,6 +17,9 @@ namespace fusion {
 namespace {
 
 bool StoresHalves(const Compilation& compilation) { return compilation.options.precision == "fp16"; }
+bool WritesLoopsOut(const Compilation& compilation) {
+  return !passes::SharesMemory(compilation) || compilation.options.disabled_passes.count("loops") > 0;
+}
 bool HasConstantPool(const Compilation& compilation) { return compilation.constants != nullptr; }
 
 // The parts of simplify, which ecg-opt runs alone.
@@ -32,6 +35,11 @@ using V = Verifier;
 // name, stage, part, function, verifier, can be disabled, why it stands there, condition, function over a bundle
 constexpr Pass kRows[] = {
     {"import", "import", P::kGraph, passes::Import, V::kGraph, false, "first: everything else needs a graph"},
+    {"unroll-loops", "import", P::kGraph, passes::UnrollLoops, V::kGraph, false,
+     "after import: everything behind it sees loops only where the target's runtime can repeat launches",
+     WritesLoopsOut},
+    {"loops", "import", P::kWithin, nullptr, V::kEnclosing, true,
+     "within unroll-loops: without it every loop is written out"},
     {"simplify-narrow", "simplify", P::kGraph, passes::SimplifyNarrow, V::kGraph, false,
      "before rewrite, whose patterns assume simple graphs; it keeps the narrow constants that quantised rules look "
      "for"},
@@ -57,6 +65,8 @@ constexpr Pass kRows[] = {
     {"open-for-planner", "rewrite", P::kGraph, passes::OpenForPlanner, V::kGraph, true,
      "after every other pass over the graph: no rule knows what is left of an operator; only some planners ask for it",
      passes::PlannerWantsOpened},
+    {"separate-loop-values", "rewrite", P::kGraph, passes::SeparateLoopValues, V::kGraph, false,
+     "behind all passes that remove copies, since it adds some, and before layout, which sees them"},
     {"open-composites", "rewrite", P::kWithin, Alone<simplify::OpenComposites>, V::kGraph, false,
      "within open-for-planner: all that it does"},
     {"layout", "layout", P::kPlan, passes::Layout, V::kLayouts, true,
@@ -66,6 +76,8 @@ constexpr Pass kRows[] = {
      "within plan: after the mapping table's fusions, it tries blocks that the table keeps apart"},
     {"elide-copies", "plan", P::kPlan, passes::ElideCopies, V::kElided, true,
      "before launches: a fusion block whose copies are elided has none", passes::SharesMemory},
+    {"place-loops", "plan", P::kPlan, passes::PlaceLoops, V::kElided, false,
+     "before launches: what begins and ends a loop has none"},
     {"launches", "plan", P::kPlan, passes::Launches, V::kLaunches, false,
      "after elide-copies: each fusion block that still has a kernel becomes a launch"},
     {"batch-launches", "plan", P::kPlan, passes::BatchLaunches, V::kLaunches, true,

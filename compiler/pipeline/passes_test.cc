@@ -38,7 +38,7 @@ TEST(Passes, OnlyPassesThatCanBeDisabledAreAccepted) {
   for (const std::string& name : PassesToDisable()) EXPECT_TRUE(CheckDisabled({name}).ok()) << name;
   const absl::Status needed = CheckDisabled({"rewrite", "simplify"});
   EXPECT_EQ(needed.code(), absl::StatusCode::kInvalidArgument);
-  EXPECT_THAT(std::string(needed.message()), HasSubstr("pass 'simplify' cannot be disabled: use one of rewrite, "));
+  EXPECT_THAT(std::string(needed.message()), HasSubstr("pass 'simplify' cannot be disabled: use one of loops, rewrite, "));
   EXPECT_THAT(std::string(CheckDisabled({"polish"}).message()), HasSubstr("no pass 'polish' to leave out: use one of"));
 }
 

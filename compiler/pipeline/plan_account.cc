@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "compiler/ops/control/find_loops.h"
 #include "compiler/ops/registry/op_def.h"
 #include "compiler/pipeline/realised_plan.h"
 #include "compiler/plan/operator_kind.h"
@@ -105,14 +106,22 @@ std::string PlanJson(const ecg::Graph& graph, const Planned& planned, const std:
                      {"bytes_saved", one.bytes_saved},
                      {"nodes_saved", one.nodes_saved}});
   }
+  json loops = json::array();
+  for (const LaunchLoop& loop : planned.loops.launches) {
+    json repeated = json::array();
+    for (size_t l = loop.first; l < loop.end; ++l) {
+      for (const size_t b : planned.launches[l]) repeated.push_back(b);
+    }
+    loops.push_back({{"iterations", loop.trips}, {"fusion_blocks", std::move(repeated)}});
+  }
   int64_t laid_out = 0;
   for (const auto& [v, layout] : planned.layouts) {
     (void)v;
     laid_out += layout.plain() ? 0 : 1;
   }
-  return json{
-      {"fusion_blocks", blocks}, {"decisions", decisions}, {"rewrites", rules}, {"values_not_row_major", laid_out}}
-      .dump(1, ' ', false, json::error_handler_t::replace);
+  json plan{{"fusion_blocks", blocks}, {"decisions", decisions}, {"rewrites", rules}, {"values_not_row_major", laid_out}};
+  if (!loops.empty()) plan["loops"] = std::move(loops);
+  return plan.dump(1, ' ', false, json::error_handler_t::replace);
 }
 
 void AccountForDecisions(const GraphBlockOracle& oracle, const FusionPlan& plan, CompileAccount* account) {
@@ -130,7 +139,11 @@ void AccountForDecisions(const GraphBlockOracle& oracle, const FusionPlan& plan,
 
 void AccountForLaunches(const Planned& planned, CompileAccount* account) {
   account->kernels = static_cast<int64_t>(planned.launches.size());
-  for (const ecg::Node& node : planned.graph.nodes()) account->flops += ops::NodeFlops(planned.graph, node);
+  const ecg::Loops loops = ecg::FindLoops(planned.graph).value_or(ecg::Loops());  // the graph was verified
+  for (ecg::NodeId id = 0; id < static_cast<ecg::NodeId>(planned.graph.nodes().size()); ++id) {
+    const double trips = loops.empty() ? 1.0 : static_cast<double>(loops.Trips(id));
+    account->flops += trips * ops::NodeFlops(planned.graph, planned.graph.node(id));
+  }
   std::set<ecg::ValueId> stored;
   for (const FusionBlock& block : planned.plan.blocks) {
     for (ecg::ValueId v : LiveOut(planned.graph, block)) stored.insert(v);

@@ -1,5 +1,6 @@
 #include "compiler/pipeline/plan_estimate.h"
 
+#include <cstddef>
 #include <utility>
 
 #include "compiler/measure/plan_price.h"
@@ -7,16 +8,25 @@
 
 namespace fusion {
 
-double EstimatePlan(const std::vector<PlannedLaunch>& launches, const ElidedCopies& elided, const DeviceModel& device,
-                    int threads) {
+double EstimatePlan(const std::vector<PlannedLaunch>& launches, const ElidedCopies& elided, const LoopPlan& loops,
+                    const DeviceModel& device, int threads) {
   std::vector<movement::SequenceLaunch> sequence;
   for (size_t l = 0; l < launches.size(); ++l) {
-    movement::SequenceLaunch launch{
-        &launches[l].block.kernel, MemoryOf(launches[l].block, l, elided), {}, launches[l].concurrent};
-    for (const BlockKernel& other : launches[l].others) launch.others.push_back(MemoryOf(other, l, elided));
+    const auto memory = [&](const BlockKernel& block) { return MemoryOf(block, l, elided, loops.memory); };
+    movement::SequenceLaunch launch{&launches[l].block.kernel, memory(launches[l].block), {}, launches[l].concurrent};
+    for (const BlockKernel& other : launches[l].others) launch.others.push_back(memory(other));
     sequence.push_back(std::move(launch));
   }
-  return movement::EstimateSequence(sequence, device, threads);
+  const double once = movement::EstimateSequence(sequence, device, threads);
+  double all = once;
+  for (const LaunchLoop& loop : loops.launches) {
+    std::vector<movement::SequenceLaunch> twice = sequence;
+    const auto first = sequence.begin() + static_cast<std::ptrdiff_t>(loop.first);
+    const auto end = sequence.begin() + static_cast<std::ptrdiff_t>(loop.end);
+    twice.insert(twice.begin() + static_cast<std::ptrdiff_t>(loop.end), first, end);
+    all += static_cast<double>(loop.trips - 1) * (movement::EstimateSequence(twice, device, threads) - once);
+  }
+  return all;
 }
 
 }  // namespace fusion

@@ -11,8 +11,9 @@
 namespace fusion {
 
 // Returns nanoseconds of one run among many (movement/sequence_cost.h). `elided`: values that lie in another's memory.
-double EstimatePlan(const std::vector<PlannedLaunch>& launches, const ElidedCopies& elided, const DeviceModel& device,
-                    int threads);
+// All iterations of a loop behind the first take what the second one takes.
+double EstimatePlan(const std::vector<PlannedLaunch>& launches, const ElidedCopies& elided, const LoopPlan& loops,
+                    const DeviceModel& device, int threads);
 
 }  // namespace fusion
 

@@ -2,8 +2,11 @@
 
 #include <algorithm>
 #include <chrono>
+#include <iterator>
 #include <memory>
+#include <set>
 #include <string>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "compiler/analysis/derived.h"
@@ -11,6 +14,8 @@
 #include "compiler/launch/batch_launches.h"
 #include "compiler/launch/concurrent_launches.h"
 #include "compiler/launch/elide_copies.h"
+#include "compiler/launch/loop_memory.h"
+#include "compiler/ops/control/find_loops.h"
 #include "compiler/ops/registry/op_def.h"
 #include "compiler/plan/mapping_table.h"
 #include "runtime/base/status_macros.h"
@@ -69,11 +74,48 @@ absl::StatusOr<std::vector<std::shared_ptr<const BlockKernel>>> KernelsOf(Compil
   return kernels;
 }
 
+// What the passes over launches see of the segments: the copies that are elided, and all blocks of other segments,
+// which are left out like these.
+struct SegmentView {
+  int loop = ecg::Loops::kOnce;
+  std::vector<size_t> blocks;
+  ElidedCopies elided;
+};
+
+absl::StatusOr<std::vector<SegmentView>> SegmentsFor(const Planned& planned) {
+  ASSIGN_OR_RETURN(const ecg::Loops loops, ecg::FindLoops(planned.graph));
+  std::set<size_t> boundaries;
+  std::vector<SegmentView> views;
+  for (LoopSegment& segment : SegmentsOf(planned.graph, loops, planned.plan.blocks, &boundaries)) {
+    SegmentView& view = views.emplace_back(SegmentView{segment.loop, std::move(segment.blocks), planned.elided});
+    size_t next = 0;
+    for (size_t b = 0; b < planned.plan.blocks.size(); ++b) {
+      if (next < view.blocks.size() && view.blocks[next] == b) {
+        ++next;
+      } else {
+        view.elided.blocks.insert(b);
+      }
+    }
+  }
+  return views;
+}
+
+absl::Status FindLaunchLoops(Planned* planned) {
+  ASSIGN_OR_RETURN(const ecg::Loops loops, ecg::FindLoops(planned->graph));
+  planned->loops.launches = LoopsOfLaunches(loops, planned->plan.blocks, planned->launches);
+  return absl::OkStatus();
+}
+
 absl::Status MakeLaunches(BatchKernels which, Compilation* compilation) {
   Planned& planned = *compilation->planned;
   ASSIGN_OR_RETURN(const auto kernels, KernelsOf(compilation));
-  planned.launches = fusion::BatchLaunches(kernels, planned.elided, *compilation->context.device, which);
-  return absl::OkStatus();
+  ASSIGN_OR_RETURN(const std::vector<SegmentView> segments, SegmentsFor(planned));
+  planned.launches.clear();
+  for (const SegmentView& segment : segments) {
+    auto launches = fusion::BatchLaunches(kernels, segment.elided, *compilation->context.device, which);
+    std::move(launches.begin(), launches.end(), std::back_inserter(planned.launches));
+  }
+  return FindLaunchLoops(&planned);
 }
 
 }  // namespace
@@ -111,8 +153,20 @@ absl::Status Plan(Compilation* compilation) {
 }
 
 absl::Status ElideCopies(Compilation* compilation) {
+  Planned& planned = *compilation->planned;
   ASSIGN_OR_RETURN(const auto kernels, KernelsOf(compilation));
-  compilation->planned->elided = fusion::ElideCopies(compilation->planned->graph, kernels);
+  ASSIGN_OR_RETURN(const ecg::Loops loops, ecg::FindLoops(planned.graph));
+  planned.elided = fusion::ElideCopies(planned.graph, kernels, ValuesOfLoops(planned.graph, loops));
+  return absl::OkStatus();
+}
+
+absl::Status PlaceLoops(Compilation* compilation) {
+  Planned& planned = *compilation->planned;
+  ASSIGN_OR_RETURN(const ecg::Loops loops, ecg::FindLoops(planned.graph));
+  planned.loops.memory = PlaceLoopValues(planned.graph, loops);
+  for (size_t b = 0; b < planned.plan.blocks.size(); ++b) {
+    if (loops.of_node[planned.plan.blocks[b].nodes[0]] == ecg::Loops::kBoundary) planned.elided.blocks.insert(b);
+  }
   return absl::OkStatus();
 }
 
@@ -130,12 +184,24 @@ absl::Status BatchLaunches(Compilation* compilation) {
 absl::Status ConcurrentLaunches(Compilation* compilation) {
   Planned& planned = *compilation->planned;
   ASSIGN_OR_RETURN(const auto kernels, KernelsOf(compilation));
-  LaunchOrder order = GroupConcurrentLaunches(
-      kernels, planned.elided, planned.launches, compilation->context.device->WithTypicalRates(),
-      compilation->options.group_all_launches ? GroupLaunches::kAllThatMay : GroupLaunches::kThatGain);
-  planned.launches = std::move(order.launches);
-  planned.concurrent = std::move(order.concurrent);
-  return absl::OkStatus();
+  ASSIGN_OR_RETURN(const std::vector<SegmentView> segments, SegmentsFor(planned));
+  const DeviceModel typical = compilation->context.device->WithTypicalRates();
+  const GroupLaunches which =
+      compilation->options.group_all_launches ? GroupLaunches::kAllThatMay : GroupLaunches::kThatGain;
+  LaunchOrder all;
+  size_t next = 0;  // launches are in the order of the segments
+  for (const SegmentView& segment : segments) {
+    std::vector<std::vector<size_t>> launches;
+    for (; next < planned.launches.size() && segment.elided.blocks.count(planned.launches[next][0]) == 0; ++next) {
+      launches.push_back(planned.launches[next]);
+    }
+    LaunchOrder order = GroupConcurrentLaunches(kernels, segment.elided, launches, typical, which);
+    std::move(order.launches.begin(), order.launches.end(), std::back_inserter(all.launches));
+    all.concurrent.insert(all.concurrent.end(), order.concurrent.begin(), order.concurrent.end());
+  }
+  planned.launches = std::move(all.launches);
+  planned.concurrent = std::move(all.concurrent);
+  return FindLaunchLoops(&planned);
 }
 
 }  // namespace fusion::passes

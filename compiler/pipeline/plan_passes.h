@@ -13,6 +13,7 @@ absl::Status Plan(Compilation* compilation);
 // Makes each fusion block with a kernel a launch.
 absl::Status Launches(Compilation* compilation);
 absl::Status ElideCopies(Compilation* compilation);
+absl::Status PlaceLoops(Compilation* compilation);
 absl::Status BatchLaunches(Compilation* compilation);
 absl::Status ConcurrentLaunches(Compilation* compilation);
 

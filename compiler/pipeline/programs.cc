@@ -35,7 +35,9 @@ absl::Status CheckSupported(const Planned& planned, const DeviceModel& device, G
 
 double EstimatedNs(const Planned& planned, GraphBlockOracle* oracle) {
   double ns = 0;
-  for (const FusionBlock& block : planned.KernelBlocks()) ns += oracle->Estimate(block);
+  const std::vector<FusionBlock> blocks = planned.KernelBlocks();
+  const std::vector<int64_t> runs = planned.KernelRuns();
+  for (size_t b = 0; b < blocks.size(); ++b) ns += static_cast<double>(runs[b]) * oracle->Estimate(blocks[b]);
   return ns;
 }
 

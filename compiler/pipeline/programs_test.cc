@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -118,6 +119,62 @@ TEST(PreparePrograms, ACancelledCompilationEnds) {
   ModelFiles files;
   files.model_path = ModelPaths()[0];
   EXPECT_EQ(PreparePrograms(files, {}, context).status().code(), absl::StatusCode::kCancelled);
+}
+
+// h' = tanh(h·w + x) over eight steps, whose states are all an output.
+constexpr char kRecurrence[] = R"(graph g(%h0: f32[1, 64], %xs: f32[8, 1, 64], %w: f32[64, 64]) {
+  %h: f32[1, 64], %x: f32[1, 64] = LoopBegin(%h0, %xs) {carried = 1, loop = 7, reversed = ints[0], trips = 8}
+  %p: f32[1, 64] = MatMul(%h, %w)
+  %s: f32[1, 64] = Add(%p, %x)
+  %next: f32[1, 64] = Tanh(%s)
+  %last: f32[1, 64], %all: f32[8, 1, 64] = LoopEnd(%h, %next, %next) {carried = 1, loop = 7, reversed = ints[0], trips = 8}
+  return %last, %all
+})";
+
+absl::StatusOr<PreparedPrograms> PrepareRecurrence(const DeviceModel& device, const std::set<std::string>& disabled,
+                                                   const std::string& planner = "dnnfusion") {
+  static const ecg::Graph* const graph = new ecg::Graph(*ecg::Parse(kRecurrence));
+  ModelOracle oracle;
+  CompileContext context;
+  context.device = &device;
+  context.oracle = &oracle;
+  ModelFiles files;
+  files.graph = graph;
+  CompileOptions options;
+  options.target = device.kind;
+  options.planner = planner;
+  options.disabled_passes = disabled;
+  return PreparePrograms(files, options, context);
+}
+
+TEST(PreparePrograms, OnAProcessorALoopIsItsLaunchesOnce) {
+  for (const std::string planner : {"dnnfusion", "none"}) {
+    const auto programs = PrepareRecurrence(testing::Avx512Device(), {}, planner);
+    ASSERT_TRUE(programs.ok()) << programs.status();
+    const Prepared& model = (*programs)[0]->model;
+    ASSERT_EQ(model.planned.loops.launches.size(), 1u);
+    const LaunchLoop& loop = model.planned.loops.launches[0];
+    EXPECT_EQ(loop.trips, 8);
+    std::set<std::string> repeated;
+    for (size_t l = loop.first; l < loop.end; ++l) {
+      EXPECT_THAT(model.launches[l].label, HasSubstr("8 iterations"));
+      repeated.insert(model.launches[l].nodes.begin(), model.launches[l].nodes.end());
+    }
+    EXPECT_LE(loop.end - loop.first, 3u);
+    EXPECT_EQ(model.account.flops, 8 * (2.0 * 64 * 64 + 64 + 64 * 1)) << "one of tanh and of the sum for each element";
+  }
+}
+
+TEST(PreparePrograms, OtherTargetsAndUsersHaveLoopsWrittenOut) {
+  for (const auto& [device, disabled] :
+       {std::pair(testing::OpenClTestDevice(4, 1), std::set<std::string>()),
+        std::pair(testing::Avx512Device(), std::set<std::string>{"loops"})}) {
+    const auto programs = PrepareRecurrence(device, disabled);
+    ASSERT_TRUE(programs.ok()) << programs.status();
+    const Prepared& model = (*programs)[0]->model;
+    EXPECT_TRUE(model.planned.loops.launches.empty());
+    EXPECT_GE(model.planned.graph.nodes().size(), 3u * 8u);
+  }
 }
 
 }  // namespace

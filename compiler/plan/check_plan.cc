@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "compiler/ops/control/find_loops.h"
 #include "compiler/plan/plan.h"
 #include "runtime/base/status_macros.h"
 
@@ -94,12 +95,16 @@ absl::Status CheckHandOver(const ecg::Graph& graph, const FusionBlock& block, co
 
 absl::Status CheckPlan(const ecg::Graph& graph, const FusionPlan& plan) {
   ASSIGN_OR_RETURN(const std::vector<int> owner, Owners(graph, plan));
+  ASSIGN_OR_RETURN(const ecg::Loops loops, ecg::FindLoops(graph));
   std::vector<bool> stored(graph.values().size(), false);
   for (const FusionBlock& block : plan.blocks) {
     for (ecg::ValueId v : LiveOut(graph, block)) stored[v] = true;
   }
   for (size_t b = 0; b < plan.blocks.size(); ++b) {
     RETURN_IF_ERROR(CheckReads(graph, plan, owner, stored, static_cast<int>(b)));
+    if (const absl::Status same = ecg::CheckSameLoop(graph, loops, plan.blocks[b].Members()); !same.ok()) {
+      return absl::InternalError(absl::StrCat("fusion block ", b, ": ", same.message()));
+    }
     for (const HandOver& hand_over : plan.blocks[b].inner) {
       RETURN_IF_ERROR(CheckHandOver(graph, plan.blocks[b], hand_over));
     }

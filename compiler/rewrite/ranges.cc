@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "absl/strings/str_cat.h"
+#include "compiler/ops/control/loop.h"
 #include "compiler/ops/registry/op_def.h"
 
 namespace fusion::rewrite {
@@ -13,6 +14,7 @@ namespace fusion::rewrite {
 te::ValueRange RangeOf(const ecg::Node& node, const std::vector<const ecg::Value*>& inputs,
                        const std::vector<const te::ValueRange*>& ranges, const std::vector<ecg::ValueType>& types,
                        size_t output) {
+  if (ops::IsLoopBoundary(node)) return {};  // what holds of one iteration does not hold of all
   ecg::Graph alone;
   std::map<ecg::ValueId, te::ValueRange> range_of;
   std::map<const ecg::Value*, ecg::ValueId> placed;  // an operand that occurs twice is one tensor

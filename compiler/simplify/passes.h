@@ -6,6 +6,7 @@
 
 #include <cstdint>
 
+#include "absl/status/statusor.h"
 #include "compiler/ecg/graph.h"
 
 namespace fusion::simplify {
@@ -36,6 +37,12 @@ ecg::Graph RemoveDead(const ecg::Graph& graph);
 // makes these indices opaque constants: the nodes then have one structure, and one kernel serves them all. It must be
 // the last pass, because other passes treat an opaque constant like any other.
 ecg::Graph OpenIndices(const ecg::Graph& graph);
+
+// Gives each value that a loop takes or returns a kernel of its own that writes it, so that the memory plan can place it
+// where the iterations find it (compiler/launch/loop_memory.h): adds copies where LoopBegin takes a constant, an input or
+// a shared value, where LoopEnd takes a value that does not come from the loop's body or takes one twice, and where a
+// result of LoopEnd is an output. Idempotent only up to such copies: run it once, behind the passes that remove copies.
+absl::StatusOr<ecg::Graph> SeparateLoopValues(const ecg::Graph& graph);
 
 // Replaces every operator that hands values over inside itself (Softmax, a norm, attention, a convolution before its
 // bias) by one operator for each expression of its lowering (ops::kExpression), so that a planner can cut between them.

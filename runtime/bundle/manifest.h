@@ -23,6 +23,22 @@ inline constexpr int64_t kBufferSlackBytes = 64;
 // Every buffer, the arena and each thread's scratch begin at a multiple of this.
 inline constexpr int64_t kBufferAlignBytes = 64;
 
+// Where a buffer lies in iteration t of a repeat: slot (first + by * t) mod slots of the equal slots that begin at its
+// offset. So an iteration finds its slice of an input, writes its part of a stack, and finds what the one before it left.
+struct BufferSteps {
+  int repeat = 0;  // an index into ManifestProgram::repeats; only its launches use the buffer
+  int64_t first = 0;
+  int64_t by = 1;  // 1 or -1
+  int64_t slots = 1;
+  int64_t slot_bytes = 0;
+
+  // The offset in iteration t, from the buffer's own.
+  int64_t OffsetAt(int64_t t) const {
+    const int64_t slot = (first + by * (t % slots)) % slots;
+    return (slot < 0 ? slot + slots : slot) * slot_bytes;
+  }
+};
+
 struct Buffer {
   enum class Kind { kInput, kOutput, kConstant, kArena };
   Kind kind = Kind::kArena;
@@ -31,10 +47,11 @@ struct Buffer {
   Shape shape;             // physical, row-major: a blocked layout has its blocked extents here
   int64_t size_bytes = 0;  // at least shape x dtype; exactly that for inputs and outputs
   // kArena: from the start of the arena. kConstant: from the start of the data of weights.safetensors. Inputs and
-  // outputs: 0. Always a multiple of 64. Arena buffers may overlap if their lifetimes do not, or if they are views of
-  // one another.
+  // outputs: 0. Always a multiple of 64, but for arena buffers of programs with repeats, which may be aligned to their
+  // element's size only. Arena buffers may overlap if their lifetimes do not, or if they are views of one another.
   int64_t offset = 0;
   std::string layout;  // for people: "NCHWc16", "row-major"
+  std::optional<BufferSteps> steps = {};  // kArena: it moves from iteration to iteration
 };
 
 // An input or output as the user sees it. `buffer` holds exactly this dtype and shape, row-major. An output may bind a
@@ -94,6 +111,13 @@ struct Launch {
   const std::vector<int>& set(size_t index) const { return index == 0 ? buffers : others[index - 1]; }
 };
 
+// Launches [first, end) run `trips` times, one iteration after the other, with a barrier between them.
+struct Repeat {
+  int first = 0, end = 0;
+  int64_t trips = 1;
+};
+inline constexpr int64_t kMostTrips = int64_t{1} << 20;
+
 // A condition that a run must satisfy, or it fails (runtime/base/run_check.h): the first element of an i64 vector is
 // not 0.
 struct RunCheck {
@@ -110,10 +134,14 @@ struct ManifestProgram {
   int64_t scratch_bytes_per_thread = 0;
   std::vector<ManifestKernel> kernels;
   std::vector<Launch> launches;
+  std::vector<Repeat> repeats = {};  // ascending and disjoint
   std::vector<RunCheck> checks = {};
+
+  // How often a run executes the launch.
+  int64_t TripsOf(int launch) const;
 };
 
-inline constexpr int kNewestFormat = 9;
+inline constexpr int kNewestFormat = 10;
 
 // A bundle holds one program, or several specialisations of one model (docs/decisions/0010-specialisations.md). The
 // first specialisation is the manifest itself; a caller that names no shapes gets it. All specialisations share
@@ -128,6 +156,7 @@ struct Manifest : ManifestProgram {
   // - 7: a library convolves.
   // - 8: a launch is a batch.
   // - 9: there are checks; a reader of format 8 would hand out undefined results.
+  // - 10: launches repeat.
   int format = 1;
   std::string generator;                       // "fusion 0.1.0 (generator 1)"
   std::string target = "cpu";                  // selects the device

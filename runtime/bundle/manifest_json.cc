@@ -166,6 +166,12 @@ Json BuffersToJson(const std::vector<Buffer>& buffers) {
                     {"size_bytes", buffer.size_bytes},
                     {"offset", buffer.offset},
                     {"layout", buffer.layout}});
+    if (!buffer.steps) continue;
+    list.back()["steps"] = {{"repeat", buffer.steps->repeat},
+                            {"first", buffer.steps->first},
+                            {"by", buffer.steps->by},
+                            {"slots", buffer.steps->slots},
+                            {"slot_bytes", buffer.steps->slot_bytes}};
   }
   return list;
 }
@@ -264,7 +270,8 @@ void ReadBindings(Fields& root, const char* key, absl::Status* status, std::vect
   });
 }
 
-void ReadBuffer(Fields fields, Buffer* buffer) {
+void ReadBuffer(const Json& item, const std::string& path, absl::Status* status, Buffer* buffer) {
+  Fields fields(item, path, status);
   std::string kind;
   fields.Read("kind", &kind);
   bool known = false;
@@ -280,6 +287,14 @@ void ReadBuffer(Fields fields, Buffer* buffer) {
   fields.Read("size_bytes", &buffer->size_bytes);
   fields.Read("offset", &buffer->offset);
   fields.Read("layout", &buffer->layout);
+  if (!item.is_object() || !item.contains("steps")) return;
+  Fields steps(item["steps"], path + "steps.", status);
+  BufferSteps& to = buffer->steps.emplace();
+  steps.Read("repeat", &to.repeat);
+  steps.Read("first", &to.first);
+  steps.Read("by", &to.by);
+  steps.Read("slots", &to.slots);
+  steps.Read("slot_bytes", &to.slot_bytes);
 }
 
 void ReadKernel(const Json& item, const std::string& path, absl::Status* status, ManifestKernel* kernel) {
@@ -320,6 +335,9 @@ void AddProgram(const ManifestProgram& program, Json* json) {
   out["buffers"] = BuffersToJson(program.buffers);
   out["kernels"] = KernelsToJson(program.kernels);
   out["launches"] = LaunchesToJson(program.launches);
+  for (const Repeat& repeat : program.repeats) {
+    out["repeats"].push_back({{"first", repeat.first}, {"end", repeat.end}, {"trips", repeat.trips}});
+  }
   if (program.checks.empty()) return;
   out["checks"] = Json::array();
   for (const RunCheck& check : program.checks) {
@@ -335,7 +353,7 @@ void ReadProgram(const Json& json, const std::string& path, absl::Status* status
   fields.Read("arena_bytes", &program->arena_bytes);
   fields.Read("scratch_bytes_per_thread", &program->scratch_bytes_per_thread);
   fields.Each("buffers", [&](const Json& item, const std::string& where) {
-    ReadBuffer(Fields(item, where, status), &program->buffers.emplace_back());
+    ReadBuffer(item, where, status, &program->buffers.emplace_back());
   });
   fields.Each("kernels", [&](const Json& item, const std::string& where) {
     ReadKernel(item, where, status, &program->kernels.emplace_back());
@@ -343,6 +361,15 @@ void ReadProgram(const Json& json, const std::string& path, absl::Status* status
   fields.Each("launches", [&](const Json& item, const std::string& where) {
     ReadLaunch(item, Fields(item, where, status), &program->launches.emplace_back());
   });
+  if (json.is_object() && json.contains("repeats")) {
+    fields.Each("repeats", [&](const Json& item, const std::string& where) {
+      Fields repeat_fields(item, where, status);
+      Repeat& repeat = program->repeats.emplace_back();
+      repeat_fields.Read("first", &repeat.first);
+      repeat_fields.Read("end", &repeat.end);
+      repeat_fields.Read("trips", &repeat.trips);
+    });
+  }
   if (!json.is_object() || !json.contains("checks")) return;
   fields.Each("checks", [&](const Json& item, const std::string& where) {
     Fields check_fields(item, where, status);
@@ -353,6 +380,13 @@ void ReadProgram(const Json& json, const std::string& path, absl::Status* status
 }
 
 }  // namespace
+
+int64_t ManifestProgram::TripsOf(int launch) const {
+  for (const Repeat& repeat : repeats) {
+    if (repeat.first <= launch && launch < repeat.end) return repeat.trips;
+  }
+  return 1;
+}
 
 const char* BufferKindName(Buffer::Kind kind) {
   switch (kind) {

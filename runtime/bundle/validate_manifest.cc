@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <optional>
 #include <set>
 
 #include "absl/strings/str_cat.h"
@@ -27,15 +28,69 @@ bool IsSymbol(const std::string& name) {
 
 bool InRange(int index, size_t count) { return index >= 0 && static_cast<size_t>(index) < count; }
 
+absl::Status CheckSteps(const ManifestProgram& program, const Buffer& buffer, const BufferSteps& steps) {
+  if (buffer.kind != Buffer::Kind::kArena || !InRange(steps.repeat, program.repeats.size())) {
+    return Bad("it moves with repeat ", steps.repeat, ", which takes a buffer of the arena and one of ",
+               program.repeats.size(), " repeats");
+  }
+  const bool fits = steps.slots >= 1 && steps.slots <= kMostTrips + 1 && steps.first >= 0 &&
+                    steps.first < steps.slots && (steps.by == 1 || steps.by == -1) && steps.slot_bytes >= 0 &&
+                    steps.slot_bytes <= program.arena_bytes / steps.slots &&
+                    steps.slot_bytes % DTypeBytes(buffer.dtype) == 0;
+  if (!fits) {
+    return Bad("it moves by ", steps.by, " from slot ", steps.first, " of ", steps.slots, " slots of ",
+               steps.slot_bytes, " bytes");
+  }
+  const int64_t last = buffer.offset + (steps.slots - 1) * steps.slot_bytes + buffer.size_bytes;
+  if (last > program.arena_bytes) return Bad("its last slot ends at ", last, ", the arena at ", program.arena_bytes);
+  return absl::OkStatus();
+}
+
+// Repeats are ascending and disjoint, and no launch inside runs at the same time as one outside.
+absl::Status CheckRepeats(const Manifest& manifest, const ManifestProgram& program) {
+  if (program.repeats.empty()) return absl::OkStatus();
+  if (manifest.format < 10 || manifest.target != "cpu")
+    return Bad("it has repeats, which take format 10 and target cpu");
+  const int launches = static_cast<int>(program.launches.size());
+  int behind = 0;
+  for (size_t r = 0; r < program.repeats.size(); ++r) {
+    const Repeat& repeat = program.repeats[r];
+    if (repeat.first < behind || repeat.end <= repeat.first || repeat.end > launches) {
+      return Bad("repeat ", r, " has launches ", repeat.first, " to ", repeat.end, " of ", launches,
+                 ", the one before ends at ", behind);
+    }
+    if (repeat.trips < 1 || repeat.trips > kMostTrips) return Bad("repeat ", r, " has ", repeat.trips, " iterations");
+    behind = repeat.end;
+    for (const int edge : {repeat.first, repeat.end}) {
+      if (edge < launches && program.launches[edge].concurrent) {
+        return Bad("launch ", edge, " runs at the same time as one on the other side of the edge of repeat ", r);
+      }
+    }
+  }
+  return absl::OkStatus();
+}
+
+// A buffer that moves with a repeat is used by launches of that repeat alone.
+absl::Status CheckMoving(const ManifestProgram& program, int launch, int buffer) {
+  const std::optional<BufferSteps>& steps = program.buffers[buffer].steps;
+  if (!steps) return absl::OkStatus();
+  const Repeat& repeat = program.repeats[steps->repeat];
+  if (repeat.first <= launch && launch < repeat.end) return absl::OkStatus();
+  return Bad("launch ", launch, " uses buffer ", buffer, ", which moves with another repeat");
+}
+
 absl::Status CheckBuffer(const ManifestProgram& program, const Buffer& buffer, int64_t weights_data_bytes) {
   ASSIGN_OR_RETURN(const int64_t shape_bytes, CheckedSizeBytes(buffer.shape, buffer.dtype));
   if (buffer.size_bytes < shape_bytes || buffer.size_bytes > kMaxBytes) {
     return Bad("size_bytes ", buffer.size_bytes, " does not hold ", DTypeName(buffer.dtype),
                ShapeToString(buffer.shape));
   }
-  if (buffer.offset < 0 || buffer.offset > kMaxBytes || buffer.offset % kBufferAlignBytes != 0) {
-    return Bad("offset ", buffer.offset, " is not a multiple of ", kBufferAlignBytes);
+  const bool moves = buffer.kind == Buffer::Kind::kArena && !program.repeats.empty();
+  const int64_t alignment = moves ? DTypeBytes(buffer.dtype) : kBufferAlignBytes;
+  if (buffer.offset < 0 || buffer.offset > kMaxBytes || buffer.offset % alignment != 0) {
+    return Bad("offset ", buffer.offset, " is not a multiple of ", alignment);
   }
+  if (buffer.steps) RETURN_IF_ERROR(CheckSteps(program, buffer, *buffer.steps));
   switch (buffer.kind) {
     case Buffer::Kind::kInput:
     case Buffer::Kind::kOutput:
@@ -90,6 +145,7 @@ absl::Status CheckBindings(const ManifestProgram& program, int format, const std
       return Bad(what, " '", binding.name, "': no buffer ", binding.buffer);
     }
     const Buffer& buffer = program.buffers[binding.buffer];
+    if (buffer.steps) return Bad(what, " '", binding.name, "' binds a buffer that moves with a repeat");
     if (inputs && (buffer.kind != Buffer::Kind::kInput || !used.insert(binding.buffer).second)) {
       return Bad("input '", binding.name, "' does not have an input buffer of its own");
     }
@@ -146,6 +202,7 @@ absl::Status CheckProgram(const Manifest& manifest, const ManifestProgram& progr
   if (program.scratch_bytes_per_thread < 0 || program.scratch_bytes_per_thread > kMaxBytes / 1024) {
     return Bad("scratch_bytes_per_thread is out of range");
   }
+  RETURN_IF_ERROR(CheckRepeats(manifest, program));
   for (size_t i = 0; i < program.buffers.size(); ++i) {
     RETURN_IF_ERROR(Annotate(CheckBuffer(program, program.buffers[i], weights_data_bytes),
                              absl::StrCat("buffer ", i, " '", program.buffers[i].name, "'")));
@@ -163,6 +220,7 @@ absl::Status CheckProgram(const Manifest& manifest, const ManifestProgram& progr
       if (launch.set(s).size() != launch.buffers.size()) return Bad("launch ", i, ": sets of different size");
       for (const int buffer : launch.set(s)) {
         if (!InRange(buffer, program.buffers.size())) return Bad("launch ", i, ": no buffer ", buffer);
+        RETURN_IF_ERROR(CheckMoving(program, static_cast<int>(i), buffer));
       }
     }
     if (launch.sets() > 1 && (manifest.format < 8 || manifest.target != "cpu")) {

@@ -40,6 +40,58 @@ TEST(ValidateManifest, ValidationNamesTheOffender) {
   EXPECT_THAT(why([](Manifest& m) { m.arena_bytes = INT64_MAX; }), HasSubstr("arena_bytes"));
 }
 
+// Two launches, of which the second repeats: it reads its slice of the arena and writes over the one before.
+Manifest Repeating() {
+  Manifest manifest = SmallManifest({0, 0, 64});
+  manifest.digests["kernels/cpu.so"] = "";
+  manifest.format = 10;
+  manifest.arena_bytes = 192;
+  manifest.buffers[3].steps = BufferSteps{0, 1, -1, 2, 64};
+  manifest.launches.push_back({0, {0, 1, 3}, "step", {}, 0, 0});
+  manifest.repeats = {{1, 2, 100}};
+  return manifest;
+}
+
+TEST(ValidateManifest, RepeatsAndWhatMovesWithThem) {
+  const Manifest valid = Repeating();
+  ASSERT_TRUE(ValidateManifest(valid, 80).ok()) << ValidateManifest(valid, 80);
+  const auto parsed = ParseManifest(SerializeManifest(valid));
+  ASSERT_TRUE(parsed.ok()) << parsed.status();
+  EXPECT_EQ(SerializeManifest(*parsed), SerializeManifest(valid));
+  ASSERT_EQ(parsed->repeats.size(), 1u);
+  EXPECT_EQ(parsed->TripsOf(0), 1);
+  EXPECT_EQ(parsed->TripsOf(1), 100);
+  ASSERT_TRUE(parsed->buffers[3].steps.has_value());
+  EXPECT_EQ(parsed->buffers[3].steps->OffsetAt(0), 64);
+  EXPECT_EQ(parsed->buffers[3].steps->OffsetAt(1), 0);
+  EXPECT_EQ(parsed->buffers[3].steps->OffsetAt(2), 64);
+  const auto why = [](auto change) {
+    Manifest manifest = Repeating();
+    change(manifest);
+    return std::string(ValidateManifest(manifest, 80).message());
+  };
+  EXPECT_THAT(why([](Manifest& m) { m.format = 9; }), HasSubstr("format 10 and target cpu"));
+  EXPECT_THAT(why([](Manifest& m) { m.target = "cuda"; }), HasSubstr("format 10 and target cpu"));
+  EXPECT_THAT(why([](Manifest& m) { m.repeats[0].end = 3; }), HasSubstr("launches 1 to 3 of 2"));
+  EXPECT_THAT(why([](Manifest& m) { m.repeats[0].end = 1; }), HasSubstr("launches 1 to 1"));
+  EXPECT_THAT(why([](Manifest& m) { m.repeats[0].first = -1; }), HasSubstr("launches -1"));
+  EXPECT_THAT(why([](Manifest& m) { m.repeats[0].trips = 0; }), HasSubstr("0 iterations"));
+  EXPECT_THAT(why([](Manifest& m) { m.repeats[0].trips = INT64_MAX; }), HasSubstr("iterations"));
+  EXPECT_THAT(why([](Manifest& m) { m.repeats.push_back({0, 1, 2}); }), HasSubstr("repeat 1"));
+  EXPECT_THAT(why([](Manifest& m) { m.launches[1].concurrent = true; }), HasSubstr("the edge of repeat 0"));
+  EXPECT_THAT(why([](Manifest& m) { m.launches[0].buffers[0] = 3; }), HasSubstr("moves with another repeat"));
+  EXPECT_THAT(why([](Manifest& m) { m.buffers[3].steps->repeat = 1; }), HasSubstr("one of 1 repeats"));
+  EXPECT_THAT(why([](Manifest& m) { m.buffers[4].steps = BufferSteps{0, 0, 1, 1, 0}; }), HasSubstr("of the arena"));
+  EXPECT_THAT(why([](Manifest& m) { m.buffers[3].steps->first = 2; }), HasSubstr("from slot 2 of 2"));
+  EXPECT_THAT(why([](Manifest& m) { m.buffers[3].steps->by = 2; }), HasSubstr("moves by 2"));
+  EXPECT_THAT(why([](Manifest& m) { m.buffers[3].steps->slots = INT64_MAX; }), HasSubstr("slots"));
+  EXPECT_THAT(why([](Manifest& m) { m.buffers[3].steps->slots = 3; }), HasSubstr("its last slot ends at 216"));
+  EXPECT_THAT(why([](Manifest& m) { m.buffers[3].steps->slot_bytes = 66; }), HasSubstr("slots of 66 bytes"));
+  EXPECT_THAT(why([](Manifest& m) { m.buffers[3].steps->slot_bytes = INT64_MAX; }), HasSubstr("moves by"));
+  EXPECT_THAT(why([](Manifest& m) { m.buffers[3].offset = 66; }), HasSubstr("multiple of 4"));
+  EXPECT_THAT(why([](Manifest& m) { m.outputs[0].buffer = 3; }), HasSubstr("moves with a repeat"));
+}
+
 TEST(ValidateManifest, TheAccountOfTheWeights) {
   Manifest manifest = SmallManifest({0, 0, 64});
   manifest.digests["kernels/cpu.so"] = "";

@@ -1,16 +1,20 @@
-// Loop is unrolled. Iterations whose condition is known are written one after another. Where only their largest number
+// A Loop whose trip count is known, and which ends only then, is a loop of the graph (repeat.h). Every other Loop is
+// unrolled. Iterations whose condition is known are written one after another. Where only their largest number
 // is known, all are written, and the state is selected by whether the loop still runs (bodies have no effects). Scan
 // outputs then have room for all iterations, and their extent is the number that ran. The same holds for a carried
 // value to which each iteration appends.
 #include <algorithm>
+#include <numeric>
 #include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "compiler/onnx/node_order.h"
 #include "compiler/onnx/structural/appended.h"
+#include "compiler/onnx/structural/repeat.h"
 #include "compiler/onnx/structural/structural_op.h"
 #include "compiler/onnx/tensor_import.h"
+#include "compiler/ops/control/loop.h"
 #include "runtime/base/status_macros.h"
 
 namespace fusion::onnx_import {
@@ -27,6 +31,7 @@ class Unrolling {
   absl::StatusOr<std::vector<ImportedValue>> Run() {
     ASSIGN_OR_RETURN(body_, node_.Graph("body"));
     RETURN_IF_ERROR(ReadInputs());
+    if (std::optional<std::vector<ImportedValue>> outputs = Repeated()) return *std::move(outputs);
     for (int64_t i = 0; runs_ && (!trips_.has_value() || i < *trips_); ++i) {
       if (!trips_.has_value() && running_ != ecg::kNone) return NoBound();
       if (trip_count_ != ecg::kNone) {
@@ -96,6 +101,47 @@ class Unrolling {
     }
     running_ = scalar;
     return absl::OkStatus();
+  }
+
+  // Returns the outputs of a loop of the graph; nullopt where this one must be unrolled.
+  std::optional<std::vector<ImportedValue>> Repeated() {
+    if (!runs_ || !trips_.has_value() || trip_count_ != ecg::kNone || running_ != ecg::kNone) return std::nullopt;
+    Repetition loop;
+    loop.trips = *trips_;
+    if (loop.trips < ops::kLeastTrips || loop.trips > ops::kMostTrips) return std::nullopt;
+    for (const ImportedValue& state : state_) {
+      if (state.kind != ImportedValue::Kind::kTensor || state.tensor == ecg::kNone) return std::nullopt;
+      loop.states.push_back(state.tensor);
+    }
+    std::vector<int64_t> numbers(static_cast<size_t>(loop.trips));
+    std::iota(numbers.begin(), numbers.end(), 0);
+    Shape shape = importer_.canonical().graph.value(BodyArgument(0, DType::kI64, 0)).type.shape;
+    shape.insert(shape.begin(), loop.trips);
+    loop.scanned = {importer_.AddConstant(Tensor::From<int64_t>(DType::kI64, shape, numbers))};
+    loop.reversed_in = {0};
+    loop.reversed_out.assign(num_scanned_, 0);
+    loop.body = [&](const std::vector<ecg::ValueId>& states,
+                    const std::vector<ecg::ValueId>& slices) -> std::optional<std::vector<ecg::ValueId>> {
+      StructuralContext::Bindings bound;
+      bound.emplace_back(body_->input(0).name(), ImportedValue::Tensor(slices[0]));
+      bound.emplace_back(body_->input(1).name(), ImportedValue::Tensor(BodyArgument(1, DType::kBool, 1)));
+      for (size_t k = 0; k < states.size(); ++k) {
+        bound.emplace_back(body_->input(static_cast<int>(k) + 2).name(), ImportedValue::Tensor(states[k]));
+      }
+      auto outputs = TensorsOf(importer_.Inline(body_, bound, absl::StrCat(NodeName(*node_.proto), "/")));
+      if (!outputs) return std::nullopt;
+      const auto& condition = importer_.canonical().graph.value((*outputs)[0]);
+      if (condition.type.dtype != DType::kBool) return std::nullopt;
+      const auto goes_on = KnownInt(importer_, node_, (*outputs)[0], "its body's condition");
+      if (!goes_on.ok() || !goes_on->has_value() || **goes_on == 0) return std::nullopt;
+      outputs->erase(outputs->begin());
+      return outputs;
+    };
+    const auto results = AddRepetition(importer_, loop);
+    if (!results) return std::nullopt;
+    std::vector<ImportedValue> outputs;
+    for (const ecg::ValueId result : *results) outputs.push_back(ImportedValue::Tensor(result));
+    return outputs;
   }
 
   // Returns a scalar, or a tensor of shape [1] where the body declares that.

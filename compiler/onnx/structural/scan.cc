@@ -1,11 +1,14 @@
-// Scan is unrolled over the slices of its inputs.
+// Scan is a loop over the slices of its inputs, or is unrolled where it cannot be one (repeat.h).
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "compiler/onnx/node_order.h"
+#include "compiler/onnx/structural/repeat.h"
 #include "compiler/onnx/structural/structural_op.h"
 #include "compiler/onnx/tensor_import.h"
+#include "compiler/ops/control/loop.h"
 #include "runtime/base/status_macros.h"
 
 namespace fusion::onnx_import {
@@ -110,6 +113,54 @@ absl::StatusOr<Values> Unroll(StructuralContext& importer, const StructuralNode&
   return state;
 }
 
+// Returns `tensor` with its axis `from` at position `to`.
+absl::StatusOr<ecg::ValueId> MoveAxis(StructuralContext& importer, ecg::ValueId tensor, int64_t from, int64_t to) {
+  if (from == to) return tensor;
+  std::vector<int64_t> perm;
+  for (int64_t d = 0; d < static_cast<int64_t>(importer.canonical().graph.value(tensor).type.shape.size()); ++d) {
+    if (d != from) perm.push_back(d);
+  }
+  perm.insert(perm.begin() + to, from);
+  ecg::Attributes attrs;
+  attrs.Set("perm", std::move(perm));
+  return importer.AddNode("Transpose", {tensor}, std::move(attrs));
+}
+
+// Returns the states, then the scan outputs, of a loop; nullopt where Scan must be unrolled.
+absl::StatusOr<std::optional<Values>> Repeat(StructuralContext& importer, const StructuralNode& node,
+                                             const ScanForm& form, const Values& inputs) {
+  const ecg::Graph& graph = importer.canonical().graph;
+  Repetition loop;
+  loop.states.assign(inputs.begin(), inputs.begin() + static_cast<std::ptrdiff_t>(form.num_states));
+  for (size_t k = 0; k < form.num_inputs; ++k) {
+    const ecg::ValueId input = inputs[form.num_states + k];
+    const Shape shape = graph.value(input).type.shape;
+    ASSIGN_OR_RETURN(const int64_t axis, CountedAxis(node, form.inputs.axes[k], static_cast<int64_t>(shape.size())));
+    if (importer.canonical().extents.IsDynamic(input) || (k > 0 && shape[axis] != loop.trips)) return std::nullopt;
+    loop.trips = shape[axis];
+    if (loop.trips < ops::kLeastTrips || loop.trips > ops::kMostTrips) return std::nullopt;
+    ASSIGN_OR_RETURN(loop.scanned.emplace_back(), MoveAxis(importer, input, axis, 0));
+    loop.reversed_in.push_back(form.inputs.directions[k] != 0 ? 1 : 0);
+  }
+  for (const int64_t direction : form.outputs.directions) loop.reversed_out.push_back(direction != 0 ? 1 : 0);
+  loop.body = [&](const Values& states, const Values& slices) -> std::optional<Values> {
+    StructuralContext::Bindings bound;
+    for (size_t k = 0; k < form.num_states + form.num_inputs; ++k) {
+      const ecg::ValueId value = k < form.num_states ? states[k] : slices[k - form.num_states];
+      bound.emplace_back(form.body->input(static_cast<int>(k)).name(), ImportedValue::Tensor(value));
+    }
+    return TensorsOf(importer.Inline(form.body, bound, absl::StrCat(NodeName(*node.proto), "/")));
+  };
+  std::optional<Values> results = AddRepetition(importer, loop);
+  for (size_t k = 0; results && k < form.num_outputs; ++k) {
+    ecg::ValueId& stack = (*results)[form.num_states + k];
+    const auto rank = static_cast<int64_t>(graph.value(stack).type.shape.size());
+    ASSIGN_OR_RETURN(const int64_t axis, CountedAxis(node, form.outputs.axes[k], rank));
+    ASSIGN_OR_RETURN(stack, MoveAxis(importer, stack, 0, axis));
+  }
+  return results;
+}
+
 // Scan-8 has an optional first input with sequence lengths, a batch axis before all others, and a fixed scan axis
 // behind it.
 absl::StatusOr<Values> UnrollBatch(StructuralContext& importer, const StructuralNode& node, const ScanForm& form,
@@ -147,8 +198,17 @@ absl::StatusOr<std::vector<ImportedValue>> ImportScan(StructuralContext& importe
   const std::string in = batched ? "" : "scan_input_axes", out = batched ? "" : "scan_output_axes";
   ASSIGN_OR_RETURN(form.inputs, AxesFrom(node, in, batched ? "directions" : "scan_input_directions", form.num_inputs));
   ASSIGN_OR_RETURN(form.outputs, AxesFrom(node, out, batched ? "" : "scan_output_directions", form.num_outputs));
-  ASSIGN_OR_RETURN(const Values outputs,
-                   batched ? UnrollBatch(importer, node, form, inputs) : Unroll(importer, node, form, inputs, ""));
+  std::optional<Values> repeated;
+  if (!batched) {
+    ASSIGN_OR_RETURN(repeated, Repeat(importer, node, form, inputs));
+  }
+  Values outputs;
+  if (repeated) {
+    outputs = *std::move(repeated);
+  } else {
+    ASSIGN_OR_RETURN(outputs,
+                     batched ? UnrollBatch(importer, node, form, inputs) : Unroll(importer, node, form, inputs, ""));
+  }
   std::vector<ImportedValue> values;
   for (ecg::ValueId id : outputs) values.push_back(ImportedValue::Tensor(id));
   return values;

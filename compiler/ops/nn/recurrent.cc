@@ -1,6 +1,6 @@
-// LSTM, GRU and RNN are decomposed on import into ordinary operators over an unrolled time loop: X·Wᵀ of all steps is
-// one product before the loop, and each step is a small product H·Rᵀ and elementwise gates. Equal steps share one
-// kernel. x: [S, B, I] (layout 1: [B, S, I]), W: [D, G·H, I], R: [D, G·H, H], B: [D, 2·G·H]; G gates, D directions, H
+// LSTM, GRU and RNN are decomposed on import into ordinary operators: X·Wᵀ of all steps is one product before a loop over
+// time (control/loop.h), whose body is a small product H·Rᵀ and elementwise gates. The directions share the loop, so that
+// their steps can run at the same time. A few steps, or steps over extents that depend on data, are written out instead. x: [S, B, I] (layout 1: [B, S, I]), W: [D, G·H, I], R: [D, G·H, H], B: [D, 2·G·H]; G gates, D directions, H
 // hidden. States and steps are [B, H] inside.
 #include <algorithm>
 #include <optional>
@@ -9,6 +9,7 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
+#include "compiler/ops/control/loop.h"
 #include "compiler/ops/registry/def_parts.h"
 #include "compiler/ops/registry/op_list.h"
 #include "compiler/ops/registry/schema.h"
@@ -219,7 +220,7 @@ absl::StatusOr<Recurrence> ReadForm(const OpContext& context, int64_t gates,
   return r;
 }
 
-// What the steps of one direction's loop need: where nodes are added, the node's form and the activations.
+// What the steps of one direction need: where nodes are added, the node's form and the activations.
 class Direction {
  public:
   Direction(Nodes& nodes, const Recurrence& form, const Activation* activations)
@@ -311,35 +312,55 @@ States RnnStep(Direction& d, const ecg::Attributes&, const Weights& weights, Val
 }
 
 // Decomposes one operator.
-class Unrolling {
+class Decomposition {
  public:
-  Unrolling(ImportContext& import, const Cell& cell, const Recurrence& form)
+  Decomposition(ImportContext& import, const Cell& cell, const Recurrence& form)
       : import_(import), cell_(cell), form_(form), nodes_(import), attrs_(import.node().attrs) {}
 
   absl::Status Run() {
     ValueId x = Given(kX);
     if (form_.batch_first) x = nodes_.Transpose(x, {1, 0, 2});
     x = nodes_.Reshape(x, {form_.steps * form_.batch, form_.inputs});
-    const Values running = Running();
+    const ValueId running = Running();
+    std::vector<OneDirection> directions;
+    for (int64_t d = 0; d < form_.directions; ++d) directions.push_back(Begin(d, x));
+    if (form_.steps >= kLeastTrips && form_.steps <= kMostTrips && !IsDynamic()) {
+      RunLoop(running, &directions);
+    } else {
+      for (OneDirection& one : directions) RunUnrolled(running, &one);
+    }
     Values y, last_h, last_c;  // by direction
-    for (int64_t d = 0; d < form_.directions && nodes_.status().ok(); ++d) {
-      Values outputs(form_.steps, ecg::kNone);
-      const States last = RunDirection(d, x, running, &outputs);
-      y.push_back(nodes_.Reshape(nodes_.Concat(std::move(outputs), 0), {form_.steps, 1, form_.batch, form_.hidden}));
-      last_h.push_back(last.h);
-      last_c.push_back(last.c);
+    for (const OneDirection& one : directions) {
+      y.push_back(nodes_.Reshape(one.y, {form_.steps, 1, form_.batch, form_.hidden}));
+      last_h.push_back(one.states.h);
+      last_c.push_back(one.states.c);
     }
     Values results{nodes_.Concat(std::move(y), 1), Stacked(last_h)};
     if (form_.batch_first) results[0] = nodes_.Transpose(results[0], {2, 0, 1, 3});
     if (cell_.has_c) results.push_back(Stacked(last_c));
     if (!nodes_.status().ok()) {
-      return Annotate(nodes_.status(), absl::StrCat(cell_.name, " of ", form_.steps, " steps, unrolled"));
+      return Annotate(nodes_.status(), absl::StrCat(cell_.name, " of ", form_.steps, " steps"));
     }
     import_.ReplaceWith(std::move(results));
     return absl::OkStatus();
   }
 
  private:
+  struct OneDirection {
+    bool reverse = false;
+    const Activation* activations = nullptr;
+    Weights weights;
+    ValueId x = ecg::kNone;  // X·Wᵀ + bias of all steps, [S·B, G·H]
+    States states;           // before the first step, then behind the last
+    ValueId y = ecg::kNone;  // h of all steps, [S, B, H], once they are there
+  };
+
+  bool IsDynamic() const {
+    const auto& inputs = import_.node().inputs;
+    return std::any_of(inputs.begin(), inputs.end(),
+                       [&](ValueId v) { return v != ecg::kNone && import_.IsDynamic(v); });
+  }
+
   ValueId Given(Input input) const {
     const auto& inputs = import_.node().inputs;
     return static_cast<size_t>(input) < inputs.size() ? inputs[input] : ecg::kNone;
@@ -355,21 +376,20 @@ class Unrolling {
     return OfDirection(input, form_.batch_first ? 1 : 0, d, {form_.batch, form_.hidden});
   }
 
-  // Returns for each step, as [B, 1], whether the step lies inside the sequence; empty where all sequences have full
-  // length.
-  Values Running() {
-    if (Given(kLengths) == ecg::kNone) return {};
+  // Returns whether each step lies inside the sequence, as [S·B, 1]; kNone where all sequences have full length.
+  ValueId Running() {
+    if (Given(kLengths) == ecg::kNone) return ecg::kNone;
     const ecg::Value& lengths = *import_.input(kLengths);
     if (lengths.constant.has_value()) {
       bool full = true;
       for (int64_t b = 0; b < form_.batch; ++b) full = full && lengths.constant->GetInt(b) == form_.steps;
-      if (full) return {};
+      if (full) return ecg::kNone;
     }
     std::vector<int64_t> numbers(form_.steps);
     for (int64_t t = 0; t < form_.steps; ++t) numbers[t] = t;
     const ValueId step = import_.AddConstant(Tensor::From(lengths.type.dtype, {form_.steps, 1}, numbers));
     const ValueId inside = nodes_.Add("Less", {step, nodes_.Reshape(Given(kLengths), {1, form_.batch})});
-    return nodes_.Split(nodes_.Reshape(inside, {form_.steps * form_.batch, 1}), 0, form_.steps);
+    return nodes_.Reshape(inside, {form_.steps * form_.batch, 1});
   }
 
   Weights ReadWeights(int64_t d, ValueId* x) {
@@ -394,26 +414,84 @@ class Unrolling {
     return weights;
   }
 
-  // Writes `outputs`, one per step.
-  States RunDirection(int64_t d, ValueId x, const Values& running, Values* outputs) {
-    Direction direction(nodes_, form_, &form_.activations[d * static_cast<int64_t>(cell_.activations.size())]);
-    const Weights weights = ReadWeights(d, &x);
-    const Values x_of_step = nodes_.Split(x, 0, form_.steps);
-    States states{InitialState(kInitialH, d), cell_.has_c ? InitialState(kInitialC, d) : ecg::kNone};
-    const ValueId zero = nodes_.Number(form_.dtype, 0);
-    const bool reverse = form_.reverse || d == 1;
-    for (int64_t k = 0; k < form_.steps && nodes_.status().ok(); ++k) {
-      const int64_t t = reverse ? form_.steps - 1 - k : k;
-      States next = cell_.step(direction, attrs_, weights, x_of_step[t], states);
-      (*outputs)[t] = next.h;
-      if (!running.empty()) {  // behind the end of a sequence its state stays and its output is 0
-        (*outputs)[t] = nodes_.Add("Where", {running[t], next.h, zero});
-        next.h = nodes_.Add("Where", {running[t], next.h, states.h});
-        if (cell_.has_c) next.c = nodes_.Add("Where", {running[t], next.c, states.c});
-      }
-      states = next;
+  OneDirection Begin(int64_t d, ValueId x) {
+    OneDirection one;
+    one.reverse = form_.reverse || d == 1;
+    one.activations = &form_.activations[d * static_cast<int64_t>(cell_.activations.size())];
+    one.x = x;
+    one.weights = ReadWeights(d, &one.x);
+    one.states = {InitialState(kInitialH, d), cell_.has_c ? InitialState(kInitialC, d) : ecg::kNone};
+    return one;
+  }
+
+  // Adds one step, whose slice of x is `x`. Replaces the states and returns the step's output. Behind the end of a
+  // sequence (`running` is false) its state stays and its output is 0.
+  ValueId Step(const OneDirection& one, ValueId x, ValueId running, States* states) {
+    Direction direction(nodes_, form_, one.activations);
+    States next = cell_.step(direction, attrs_, one.weights, x, *states);
+    ValueId output = next.h;
+    if (running != ecg::kNone) {
+      output = nodes_.Add("Where", {running, next.h, nodes_.Number(form_.dtype, 0)});
+      next.h = nodes_.Add("Where", {running, next.h, states->h});
+      if (cell_.has_c) next.c = nodes_.Add("Where", {running, next.c, states->c});
     }
-    return states;
+    *states = next;
+    return output;
+  }
+
+  void RunUnrolled(ValueId running, OneDirection* one) {
+    const Values x = nodes_.Split(one->x, 0, form_.steps);
+    const Values inside = running == ecg::kNone ? Values() : nodes_.Split(running, 0, form_.steps);
+    Values outputs(form_.steps, ecg::kNone);
+    for (int64_t k = 0; k < form_.steps && nodes_.status().ok(); ++k) {
+      const int64_t t = one->reverse ? form_.steps - 1 - k : k;
+      outputs[t] = Step(*one, x[t], inside.empty() ? ecg::kNone : inside[t], &one->states);
+    }
+    one->y = nodes_.Concat(std::move(outputs), 0);
+  }
+
+  // One loop over the steps of all directions.
+  void RunLoop(ValueId running, std::vector<OneDirection>* directions) {
+    LoopForm begin{form_.steps, 0, {}}, end{form_.steps, 0, {}};
+    Values initial, scanned;
+    for (const OneDirection& one : *directions) {
+      initial.push_back(one.states.h);
+      if (cell_.has_c) initial.push_back(one.states.c);
+      scanned.push_back(nodes_.Reshape(one.x, {form_.steps, form_.batch, cell_.gates * form_.hidden}));
+      begin.reversed.push_back(one.reverse ? 1 : 0);
+      if (running != ecg::kNone) {
+        scanned.push_back(nodes_.Reshape(running, {form_.steps, form_.batch, 1}));
+        begin.reversed.push_back(one.reverse ? 1 : 0);
+      }
+      end.reversed.push_back(one.reverse ? 1 : 0);
+    }
+    begin.carried = end.carried = static_cast<int>(initial.size());
+    const int64_t name = (*directions)[0].x;  // this operator's own
+    Values inputs = initial;
+    inputs.insert(inputs.end(), scanned.begin(), scanned.end());
+    const int count = static_cast<int>(inputs.size());
+    const Values in_step = nodes_.AddAll(kLoopBegin, std::move(inputs), LoopAttributes(name, begin), count);
+    Values next{in_step[0]}, outputs;
+    auto state = in_step.begin(), slice = in_step.begin() + begin.carried;
+    for (const OneDirection& one : *directions) {
+      States states;
+      states.h = *state++;
+      if (cell_.has_c) states.c = *state++;
+      const ValueId x = *slice++;
+      const ValueId inside = running == ecg::kNone ? ecg::kNone : *slice++;
+      outputs.push_back(Step(one, x, inside, &states));
+      next.push_back(states.h);
+      if (cell_.has_c) next.push_back(states.c);
+    }
+    next.insert(next.end(), outputs.begin(), outputs.end());
+    const int results = static_cast<int>(next.size()) - 1;
+    const Values behind = nodes_.AddAll(kLoopEnd, std::move(next), LoopAttributes(name, end), results);
+    auto last = behind.begin(), stack = behind.begin() + end.carried;
+    for (OneDirection& one : *directions) {
+      one.states.h = *last++;
+      if (cell_.has_c) one.states.c = *last++;
+      one.y = *stack++;
+    }
   }
 
   // [D, B, H]; with layout 1: [B, D, H].
@@ -452,7 +530,7 @@ OpDef Define(const Cell& cell) {
     const OpContext context(node.op, node.name, node.attrs, std::move(inputs));
     RETURN_IF_ERROR(CheckSchema(*FindOp(context.op), context, static_cast<int>(node.outputs.size())));
     ASSIGN_OR_RETURN(const Recurrence form, ReadForm(context, cell.gates, cell.activations));
-    return Unrolling(import, cell, form).Run();
+    return Decomposition(import, cell, form).Run();
   };
   return def;
 }

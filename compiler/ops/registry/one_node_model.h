@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "compiler/ops/control/unroll_loops.h"
 #include "compiler/ops/registry/infer_types.h"
 #include "compiler/ops/registry/op_testing.h"
 #include "compiler/te/interpreter/interpreter.h"
@@ -70,9 +71,11 @@ class OneNodeModel : public ImportContext {
     if (outputs.empty()) {
       ASSIGN_OR_RETURN(outputs, AddNode(node_.op, node_.inputs, node_.attrs, case_.num_outputs));
     }
+    for (const ecg::ValueId output : outputs) graph_.AddOutput(output, "");
+    ASSIGN_OR_RETURN(const ecg::Graph graph, ecg::UnrollLoops(graph_));
     std::vector<ecg::NodeId> all;
-    for (size_t i = 0; i < graph_.nodes().size(); ++i) all.push_back(static_cast<int>(i));
-    ASSIGN_OR_RETURN(const LoweredBlock block, LowerNodes(graph_, all, outputs));
+    for (size_t i = 0; i < graph.nodes().size(); ++i) all.push_back(static_cast<int>(i));
+    ASSIGN_OR_RETURN(const LoweredBlock block, LowerNodes(graph, all, graph.outputs()));
     RETURN_IF_ERROR(te::Verify(block.program));
     std::vector<Tensor> inputs;
     for (te::TensorId id : block.program.inputs) {

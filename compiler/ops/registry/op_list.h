@@ -48,6 +48,7 @@
   FAMILY(ContribAttentionOps)   /* contrib/attention.cc: Attention, MultiHeadAttention, GroupQueryAttention */         \
   FAMILY(ContribRotaryOps)      /* contrib/rotary.cc: RotaryEmbedding */                                               \
   FAMILY(IntProductOps)         /* quant/integer_products.cc: MatMulInteger, ConvInteger, QLinearMatMul, QLinearConv */ \
+  FAMILY(LoopBoundaryOps)       /* control/loop.cc: LoopBegin, LoopEnd, LoopCopy */                                    \
   FAMILY(ExpressionOps)         /* registry/expression.cc: one expression of another operator's lowering */
 // clang-format on
 

@@ -32,24 +32,19 @@ class CpuExecutable : public Executable {
     ASSIGN_OR_RETURN(executable->launches_, CpuLaunches::Create(*executable->bundle_, program, CpuLaunches::Which::kAll,
                                                                 executable->bases_, options.threads, options.pool));
     executable->launch_count_ = program.launches.size();
+    executable->program_ = options.program;
     return executable;
   }
 
   absl::Status Run(absl::Span<const void* const> inputs, absl::Span<void* const> outputs,
                    const LaunchObserver& observer) override {
-    using Clock = std::chrono::steady_clock;
     // Programs whose phases have one task each need no other thread, so their runs wait for none.
     std::optional<WorkerPool::Hold> hold;
     if (launches_.parallel()) hold.emplace(*launches_.pool());
     Place(inputs, outputs);
     for (size_t i = 0; i < inputs.size(); ++i) Move(inputs_[i].buffer, inputs[i], inputs_[i].piece.size_bytes);
     if (observer) {
-      for (size_t i = 0; i < launch_count_; ++i) {
-        const Clock::time_point start = Clock::now();
-        launches_.Run(i);
-        observer(static_cast<int>(i),
-                 std::chrono::duration_cast<std::chrono::nanoseconds>(Clock::now() - start).count());
-      }
+      Observe(observer);
     } else {
       launches_.Run();
     }
@@ -65,6 +60,28 @@ class CpuExecutable : public Executable {
   void* buffer(int index) override { return bases_[index]; }
 
  private:
+  // Runs launch by launch. The time of one that repeats is that of all its iterations.
+  void Observe(const LaunchObserver& observer) {
+    using Clock = std::chrono::steady_clock;
+    const std::vector<Repeat>& repeats = bundle_->manifest().program(program_).repeats;
+    auto repeat = repeats.begin();
+    for (size_t first = 0, end = 0; first < launch_count_; first = end) {
+      const bool repeats_here = repeat != repeats.end() && static_cast<size_t>(repeat->first) == first;
+      end = repeats_here ? static_cast<size_t>((repeat++)->end) : first + 1;
+      std::vector<Clock::duration> took(end - first, Clock::duration::zero());
+      for (int64_t t = 0; t < launches_.trips(first); ++t) {
+        for (size_t l = first; l < end; ++l) {
+          const Clock::time_point start = Clock::now();
+          launches_.Run(l, t);
+          took[l - first] += Clock::now() - start;
+        }
+      }
+      for (size_t l = first; l < end; ++l) {
+        observer(static_cast<int>(l), std::chrono::duration_cast<std::chrono::nanoseconds>(took[l - first]).count());
+      }
+    }
+  }
+
   absl::Status PlaceBuffers(const ManifestProgram& program) {
     int64_t bytes = BufferFootprint(program.arena_bytes);
     std::vector<int64_t> own_offsets(program.buffers.size());
@@ -149,14 +166,14 @@ class CpuExecutable : public Executable {
   }
 
   std::shared_ptr<const BundleReader> bundle_;
-  HostMemory memory_;         // the arena, then inputs and outputs, each with its slack
+  HostMemory memory_;  // the arena, then inputs and outputs, each with its slack
   const char *own_begin_ = nullptr, *own_end_ = nullptr;
   std::vector<char*> bases_;  // parallel to Program::buffers; for inputs and outputs as of the latest run
   std::vector<BoundBinding> inputs_, outputs_;
   std::vector<const void*> last_inputs_;  // the pointers of the latest run, from which `bases_` follows
   std::vector<void*> last_outputs_;
   CpuLaunches launches_;
-  size_t launch_count_ = 0;
+  size_t launch_count_ = 0, program_ = 0;
 };
 
 class CpuDevice : public Device {

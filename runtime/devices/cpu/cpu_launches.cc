@@ -1,42 +1,74 @@
 #include "runtime/devices/cpu/cpu_launches.h"
 
+#include <optional>
 #include <utility>
 
 #include "runtime/base/status_macros.h"
 
 namespace fusion {
 
+std::unique_ptr<CpuLaunches::BoundLaunch> CpuLaunches::Bind(
+    const ManifestProgram& program, const Launch& launch, int64_t iteration, const std::vector<char*>& bases,
+    const std::vector<std::pair<fusion_kernel_phase, int64_t>>& phases) {
+  auto bound = std::make_unique<BoundLaunch>();
+  for (size_t s = 0; s < launch.sets(); ++s) {
+    std::vector<void*>& arguments = bound->arguments.emplace_back();
+    for (const int buffer : launch.set(s)) {
+      const std::optional<BufferSteps>& steps = program.buffers[buffer].steps;
+      arguments.push_back(bases[buffer] + (steps ? steps->OffsetAt(iteration) : 0));
+    }
+  }
+  for (size_t s = 0; s < launch.sets(); ++s) {
+    for (size_t a = 0; a < launch.set(s).size(); ++a) {
+      // Inputs and outputs are rebound; they do not move.
+      arguments_[launch.set(s)[a]].push_back(&bound->arguments[s][a]);
+    }
+    bound->sets.push_back(bound->arguments[s].data());
+  }
+  for (const auto& [function, tasks] : phases) bound->parts.push_back({function, bound->sets, tasks});
+  return bound;
+}
+
+// Appends the phases of launches [first, end) in one iteration. Phase p of a group of concurrent launches is phase p of
+// each launch that has one.
+void CpuLaunches::AppendPhases(const ManifestProgram& program, size_t first, size_t end, int64_t iteration) {
+  for (size_t begin = first, behind = first; begin < end; begin = behind) {
+    for (behind = begin + 1; behind < end && program.launches[behind].concurrent;) ++behind;
+    for (size_t p = 0;; ++p) {
+      std::vector<WorkerPool::Part> group;
+      for (size_t l = begin; l < behind; ++l) {
+        const std::vector<WorkerPool::Part>& parts = launches_[l][static_cast<size_t>(iteration)]->parts;
+        if (p < parts.size()) group.push_back(parts[p]);
+      }
+      if (group.empty()) break;
+      phases_.push_back(pool_->Cut(std::move(group)));
+      parallel_ = parallel_ || phases_.back().tasks() > 1;
+    }
+  }
+}
+
 absl::StatusOr<CpuLaunches> CpuLaunches::Create(const BundleReader& bundle, const ManifestProgram& program, Which which,
                                                 const std::vector<char*>& bases, int threads,
                                                 std::shared_ptr<ThreadPool> pool) {
   CpuLaunches result;
   result.arguments_.resize(program.buffers.size());
-  std::vector<std::vector<WorkerPool::Part>> parts(program.launches.size());  // of each launch, one a phase
   for (const Launch& launch : program.launches) {
-    BoundLaunch& bound = result.launches_.emplace_back();
+    auto& iterations = result.launches_.emplace_back();
+    const int64_t trips = program.TripsOf(static_cast<int>(result.launches_.size()) - 1);
     const ManifestKernel& kernel = program.kernels[launch.kernel];
-    if (which == Which::kOnHost && !kernel.on_host) continue;
-    std::unique_ptr<CodeLibrary>& library = result.libraries_[kernel.file];
-    if (library == nullptr) {
-      ASSIGN_OR_RETURN(const absl::string_view elf, bundle.Entry(kernel.file));
-      ASSIGN_OR_RETURN(library, CodeLibrary::Load(elf, kernel.file));
-    }
-    for (size_t s = 0; s < launch.sets(); ++s) {
-      std::vector<void*>& arguments = bound.arguments.emplace_back();
-      for (const int buffer : launch.set(s)) arguments.push_back(bases[buffer]);
-    }
-    for (size_t s = 0; s < launch.sets(); ++s) {
-      for (size_t a = 0; a < launch.set(s).size(); ++a) {
-        result.arguments_[launch.set(s)[a]].push_back(&bound.arguments[s][a]);
+    std::vector<std::pair<fusion_kernel_phase, int64_t>> phases;
+    if (which == Which::kAll || kernel.on_host) {
+      std::unique_ptr<CodeLibrary>& library = result.libraries_[kernel.file];
+      if (library == nullptr) {
+        ASSIGN_OR_RETURN(const absl::string_view elf, bundle.Entry(kernel.file));
+        ASSIGN_OR_RETURN(library, CodeLibrary::Load(elf, kernel.file));
       }
-      bound.sets.push_back(bound.arguments[s].data());
+      for (const Phase& phase : kernel.phases) {
+        ASSIGN_OR_RETURN(void* const address, library->Symbol(phase.symbol));
+        if (phase.tasks > 0) phases.emplace_back(reinterpret_cast<fusion_kernel_phase>(address), phase.tasks);
+      }
     }
-    for (const Phase& phase : kernel.phases) {
-      ASSIGN_OR_RETURN(void* const address, library->Symbol(phase.symbol));
-      if (phase.tasks <= 0) continue;
-      parts[result.launches_.size() - 1].push_back(
-          {reinterpret_cast<fusion_kernel_phase>(address), bound.sets, phase.tasks});
-    }
+    for (int64_t t = 0; t < trips; ++t) iterations.push_back(result.Bind(program, launch, t, bases, phases));
   }
   if (which == Which::kAll || !result.libraries_.empty()) {
     const auto math = bundle.manifest().options.find("math");
@@ -44,23 +76,21 @@ absl::StatusOr<CpuLaunches> CpuLaunches::Create(const BundleReader& bundle, cons
     ASSIGN_OR_RETURN(result.pool_, WorkerPool::Create(threads, program.scratch_bytes_per_thread,
                                                       strict ? Subnormals::kKept : Subnormals::kZero, std::move(pool)));
   }
-  for (const std::vector<WorkerPool::Part>& of_launch : parts) {
-    std::vector<WorkerPool::Phase>& alone = result.alone_.emplace_back();
-    for (const WorkerPool::Part& part : of_launch) alone.push_back(result.pool_->Cut({part}));
-  }
-  for (size_t first = 0, end = 0; first < program.launches.size(); first = end) {
-    for (end = first + 1; end < program.launches.size() && program.launches[end].concurrent;) ++end;
-    // Phase p of the group is phase p of each launch that has one.
-    for (size_t p = 0;; ++p) {
-      std::vector<WorkerPool::Part> group;
-      for (size_t l = first; l < end; ++l) {
-        if (p < parts[l].size()) group.push_back(parts[l][p]);
-      }
-      if (group.empty()) break;
-      result.phases_.push_back(result.pool_->Cut(std::move(group)));
-      result.parallel_ = result.parallel_ || result.phases_.back().tasks() > 1;
+  for (const auto& iterations : result.launches_) {
+    auto& alone = result.alone_.emplace_back();
+    for (const auto& bound : iterations) {
+      std::vector<WorkerPool::Phase>& phases = alone.emplace_back();
+      for (const WorkerPool::Part& part : bound->parts) phases.push_back(result.pool_->Cut({part}));
     }
   }
+  size_t next = 0;
+  for (const Repeat& repeat : program.repeats) {
+    const auto first = static_cast<size_t>(repeat.first), end = static_cast<size_t>(repeat.end);
+    result.AppendPhases(program, next, first, 0);
+    for (int64_t t = 0; t < repeat.trips; ++t) result.AppendPhases(program, first, end, t);
+    next = end;
+  }
+  result.AppendPhases(program, next, program.launches.size(), 0);
   return result;
 }
 
@@ -72,8 +102,9 @@ void CpuLaunches::Run() {
   if (!phases_.empty()) pool_->Run(phases_);
 }
 
-void CpuLaunches::Run(size_t launch) {
-  if (!alone_[launch].empty()) pool_->Run(alone_[launch]);
+void CpuLaunches::Run(size_t launch, int64_t iteration) {
+  const std::vector<WorkerPool::Phase>& phases = alone_[launch][static_cast<size_t>(iteration)];
+  if (!phases.empty()) pool_->Run(phases);
 }
 
 }  // namespace fusion

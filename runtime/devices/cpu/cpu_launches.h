@@ -3,9 +3,11 @@
 #ifndef FUSION_RUNTIME_DEVICES_CPU_CPU_LAUNCHES_H_
 #define FUSION_RUNTIME_DEVICES_CPU_CPU_LAUNCHES_H_
 
+#include <cstdint>
 #include <map>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -32,8 +34,11 @@ class CpuLaunches {
 
   // Runs all launches in one call of the pool, one after another but for those that may run beside each other.
   void Run();
-  // Runs one launch alone. Does nothing if the CPU does not execute it.
-  void Run(size_t launch);
+  // How often a run executes the launch.
+  int64_t trips(size_t launch) const { return static_cast<int64_t>(alone_[launch].size()); }
+  // Runs one launch alone, with the arguments of one iteration of its repeat. Does nothing if the CPU does not execute
+  // it.
+  void Run(size_t launch, int64_t iteration = 0);
 
   // Null if there are no launches.
   WorkerPool* pool() { return pool_.get(); }
@@ -41,15 +46,23 @@ class CpuLaunches {
   bool parallel() const { return parallel_; }
 
  private:
+  // A launch in one iteration.
   struct BoundLaunch {
     std::vector<std::vector<void*>> arguments;  // of each set
     std::vector<void* const*> sets;
+    std::vector<WorkerPool::Part> parts;  // one a phase
   };
+  std::unique_ptr<BoundLaunch> Bind(const ManifestProgram& program, const Launch& launch, int64_t iteration,
+                                    const std::vector<char*>& bases,
+                                    const std::vector<std::pair<fusion_kernel_phase, int64_t>>& phases);
+  void AppendPhases(const ManifestProgram& program, size_t first, size_t end, int64_t iteration);
 
   std::map<std::string, std::unique_ptr<CodeLibrary>> libraries_;
-  std::vector<BoundLaunch> launches_;           // parallel to the program's
-  std::vector<std::vector<WorkerPool::Phase>> alone_;  // of each launch, without those that may run beside it
-  std::vector<WorkerPool::Phase> phases_;              // of all launches
+  // By launch of the program and iteration. Every iteration has arguments of its own, so that a run only walks phases.
+  std::vector<std::vector<std::unique_ptr<BoundLaunch>>> launches_;
+  // By launch and iteration: its phases without those of launches that may run beside it.
+  std::vector<std::vector<std::vector<WorkerPool::Phase>>> alone_;
+  std::vector<WorkerPool::Phase> phases_;       // of all launches in all iterations
   std::vector<std::vector<void**>> arguments_;  // by buffer: every argument in launches_ that points to it
   bool parallel_ = false;
   std::unique_ptr<WorkerPool> pool_;

@@ -241,7 +241,7 @@ Fitting Compress(Drawing* d) {
 
 // `gates`: 4 for LSTM, 3 for GRU, 1 for RNN.
 Fitting Recurrence(Drawing* d, int64_t gates) {
-  const int64_t steps = d->Between(1, 4), batch = d->Between(1, 3), width = d->Between(1, 6), hidden = d->Between(1, 5);
+  const int64_t steps = d->Between(1, 7), batch = d->Between(1, 3), width = d->Between(1, 6), hidden = d->Between(1, 5);
   const bool both = d->Chance(0.3), backwards = d->Chance(0.3);
   const int64_t directions = both ? 2 : 1;
   Fitting fit{{Any(DType::kF32, {steps, batch, width}), Any(DType::kF32, {directions, gates * hidden, width}),

@@ -92,6 +92,8 @@ std::optional<onnx::NodeProto> ModelGenerator::Branches(Names* visible, int dept
 
 std::string ModelGenerator::TripCount() {
   const int64_t most = draw_.Between(1, 4);
+  // Import keeps constant counts of four and more as loops.
+  if (draw_.Chance(0.3)) return AddConstant(Tensor::From<int64_t>(DType::kI64, {}, {draw_.Between(4, 7)}));
   if (draw_.Chance(0.4)) return AddConstant(Tensor::From<int64_t>(DType::kI64, {}, {draw_.Between(0, most)}));
   // Bounds the count by a Min, as exporters of beam searches do.
   const std::string count = AddInput(DType::kI64, {}, absl::StrCat("_below", most + 1), nullptr);
