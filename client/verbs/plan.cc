@@ -19,12 +19,17 @@ class PlanVerb : public Verb {
   std::string name() const override { return "plan"; }
   std::string help() const override { return "show which operators would share which kernel, and why"; }
   std::vector<Option> Options() override {
-    std::vector<Option> options = {{"MODEL", "the .onnx file", &model_, true},
-                                   {"--explain",
-                                    "list the rewrite rules that fired, where, and what each saved, and at which scope "
-                                    "each kernel hands values over",
-                                    &explain_},
-                                   OutputOption(&format_)};
+    std::vector<Option> options = {
+        {"MODEL", "the .onnx file", &model_, true},
+        {"--explain",
+         "list the rewrite rules that fired, where, and what each saved, and at which scope "
+         "each kernel hands values over",
+         &explain_},
+        {"--compare",
+         "plan with every planner of the server, and show launches, barriers, bytes, estimates "
+         "and planning time side by side",
+         &compare_},
+        OutputOption(&format_)};
     AddPlanFlags(&flags_, &options);
     return options;
   }

@@ -17,6 +17,7 @@
 #include "compiler/plan/plan.h"
 #include "compiler/schedule/block_passes.h"
 #include "compiler/schedule/schedule_block.h"
+#include "compiler/te/scalar/rounded.h"
 #include "runtime/base/sha256.h"
 #include "runtime/base/status_macros.h"
 
@@ -140,6 +141,22 @@ std::vector<DirectiveRequest> DirectivesOf(const ecg::Graph& graph, const Fusion
   return requests;
 }
 
+// A node that several kernels compute must give all of them the same bits: a row's largest element, computed again beside
+// the maximum that another kernel has taken, is to be equal to it. So no kernel's compiler may contract a product of such
+// a node with what reads it.
+void RoundRecomputed(const std::vector<ecg::NodeId>& members, const std::vector<ecg::NodeId>& recomputed,
+                     te::Program* program) {
+  for (te::Te& te : program->tes) {
+    const bool again = std::any_of(te.origins.begin(), te.origins.end(), [&](int origin) {
+      return std::binary_search(recomputed.begin(), recomputed.end(), members[static_cast<size_t>(origin)]);
+    });
+    if (!again || !te.IsMap()) continue;
+    for (size_t o = 0; o < te.body.size(); ++o) {
+      if (IsFloat(program->tensors[te.outputs[o]].dtype)) te.body[o] = te::Rounded(te.body[o]);
+    }
+  }
+}
+
 }  // namespace
 
 std::string DescribeBlock(const ecg::Graph& graph, const std::vector<ecg::NodeId>& nodes) {
@@ -161,6 +178,7 @@ absl::StatusOr<BlockKernel> MakeBlockKernel(const ecg::Graph& graph, const Fusio
                                             const DeviceModel& device, ScheduleOptions options) {
   const std::vector<ecg::NodeId> nodes = block.Members();
   ASSIGN_OR_RETURN(ops::LoweredBlock lowered, ops::LowerNodes(graph, nodes, live_out));
+  RoundRecomputed(nodes, block.recomputed, &lowered.program);
   RETURN_IF_ERROR(VerifyAfter(BlockPass::kLower, lowered.program));
   options.hand_overs = RequestsOf(graph, block, lowered.value_of_tensor);
   options.directives = DirectivesOf(graph, block);

@@ -94,6 +94,11 @@ BlockSignature SignBlock(const ecg::Graph& graph, const FusionBlock& block,
     const auto consumer = std::lower_bound(members.begin(), members.end(), hand_over.consumer);
     signer.AddHandOver(hand_over, consumer - members.begin());
   }
+  // A node that is computed again is rounded (block_kernel.cc).
+  for (ecg::NodeId id : block.recomputed) {
+    const auto node = std::lower_bound(members.begin(), members.end(), id);
+    absl::StrAppend(&signer.signature.text, "\nrecomputed ", node - members.begin());
+  }
   for (const Directive& directive : block.directives) {
     const auto node = std::lower_bound(members.begin(), members.end(), directive.node);
     signer.AddDirective(directive, directive.node == ecg::kNone ? -1 : node - members.begin());
