@@ -1,6 +1,7 @@
 // LSTM, GRU and RNN are decomposed on import into ordinary operators: X·Wᵀ of all steps is one product before a loop over
-// time (control/loop.h), whose body is a small product H·Rᵀ and elementwise gates. The directions share the loop, so that
-// their steps can run at the same time. A few steps, or steps over extents that depend on data, are written out instead. x: [S, B, I] (layout 1: [B, S, I]), W: [D, G·H, I], R: [D, G·H, H], B: [D, 2·G·H]; G gates, D directions, H
+// time (control/loop.h), whose body is a small product H·Rᵀ and elementwise gates. Each direction has a loop of its own, so
+// that its weights stay in the cores' caches. A few steps, or steps over extents that depend on data, are written out
+// instead. x: [S, B, I] (layout 1: [B, S, I]), W: [D, G·H, I], R: [D, G·H, H], B: [D, 2·G·H]; G gates, D directions, H
 // hidden. States and steps are [B, H] inside.
 #include <algorithm>
 #include <optional>
@@ -324,10 +325,13 @@ class Decomposition {
     const ValueId running = Running();
     std::vector<OneDirection> directions;
     for (int64_t d = 0; d < form_.directions; ++d) directions.push_back(Begin(d, x));
-    if (form_.steps >= kLeastTrips && form_.steps <= kMostTrips && !IsDynamic()) {
-      RunLoop(running, &directions);
-    } else {
-      for (OneDirection& one : directions) RunUnrolled(running, &one);
+    const bool loop = form_.steps >= kLeastTrips && form_.steps <= kMostTrips && !IsDynamic();
+    for (OneDirection& one : directions) {
+      if (loop) {
+        RunLoop(running, &one);
+      } else {
+        RunUnrolled(running, &one);
+      }
     }
     Values y, last_h, last_c;  // by direction
     for (const OneDirection& one : directions) {
@@ -450,48 +454,30 @@ class Decomposition {
     one->y = nodes_.Concat(std::move(outputs), 0);
   }
 
-  // One loop over the steps of all directions.
-  void RunLoop(ValueId running, std::vector<OneDirection>* directions) {
-    LoopForm begin{form_.steps, 0, {}}, end{form_.steps, 0, {}};
-    Values initial, scanned;
-    for (const OneDirection& one : *directions) {
-      initial.push_back(one.states.h);
-      if (cell_.has_c) initial.push_back(one.states.c);
-      scanned.push_back(nodes_.Reshape(one.x, {form_.steps, form_.batch, cell_.gates * form_.hidden}));
-      begin.reversed.push_back(one.reverse ? 1 : 0);
-      if (running != ecg::kNone) {
-        scanned.push_back(nodes_.Reshape(running, {form_.steps, form_.batch, 1}));
-        begin.reversed.push_back(one.reverse ? 1 : 0);
-      }
-      end.reversed.push_back(one.reverse ? 1 : 0);
+  void RunLoop(ValueId running, OneDirection* one) {
+    LoopForm begin{form_.steps, cell_.has_c ? 2 : 1, {one->reverse ? 1 : 0}};
+    const LoopForm end = begin;
+    Values inputs{one->states.h};
+    if (cell_.has_c) inputs.push_back(one->states.c);
+    inputs.push_back(nodes_.Reshape(one->x, {form_.steps, form_.batch, cell_.gates * form_.hidden}));
+    if (running != ecg::kNone) {
+      inputs.push_back(nodes_.Reshape(running, {form_.steps, form_.batch, 1}));
+      begin.reversed.push_back(one->reverse ? 1 : 0);
     }
-    begin.carried = end.carried = static_cast<int>(initial.size());
-    const int64_t name = (*directions)[0].x;  // this operator's own
-    Values inputs = initial;
-    inputs.insert(inputs.end(), scanned.begin(), scanned.end());
+    const int64_t name = one->x;  // no other loop scans it
     const int count = static_cast<int>(inputs.size());
     const Values in_step = nodes_.AddAll(kLoopBegin, std::move(inputs), LoopAttributes(name, begin), count);
-    Values next{in_step[0]}, outputs;
-    auto state = in_step.begin(), slice = in_step.begin() + begin.carried;
-    for (const OneDirection& one : *directions) {
-      States states;
-      states.h = *state++;
-      if (cell_.has_c) states.c = *state++;
-      const ValueId x = *slice++;
-      const ValueId inside = running == ecg::kNone ? ecg::kNone : *slice++;
-      outputs.push_back(Step(one, x, inside, &states));
-      next.push_back(states.h);
-      if (cell_.has_c) next.push_back(states.c);
-    }
-    next.insert(next.end(), outputs.begin(), outputs.end());
-    const int results = static_cast<int>(next.size()) - 1;
-    const Values behind = nodes_.AddAll(kLoopEnd, std::move(next), LoopAttributes(name, end), results);
-    auto last = behind.begin(), stack = behind.begin() + end.carried;
-    for (OneDirection& one : *directions) {
-      one.states.h = *last++;
-      if (cell_.has_c) one.states.c = *last++;
-      one.y = *stack++;
-    }
+    States states{in_step[0], cell_.has_c ? in_step[1] : ecg::kNone};
+    const ValueId inside = running == ecg::kNone ? ecg::kNone : in_step[begin.carried + 1];
+    const ValueId output = Step(*one, in_step[begin.carried], inside, &states);
+    Values results{in_step[0], states.h};
+    if (cell_.has_c) results.push_back(states.c);
+    results.push_back(output);
+    const int num_results = static_cast<int>(results.size()) - 1;
+    const Values behind = nodes_.AddAll(kLoopEnd, std::move(results), LoopAttributes(name, end), num_results);
+    one->states.h = behind[0];
+    if (cell_.has_c) one->states.c = behind[1];
+    one->y = behind[end.carried];
   }
 
   // [D, B, H]; with layout 1: [B, D, H].
