@@ -36,7 +36,7 @@ void KernelCache::Start(const ecg::Graph* graph, const ValueLayouts* layouts, co
   layouts_ = layouts;
   device_ = device;
   typical_ = device->WithTypicalRates();
-  loops_ = ecg::FindLoops(*graph).value_or(ecg::Loops());  // the graph was verified
+  loops_ = ecg::LoopsOf(*graph);
 }
 
 KernelCache::Block& KernelCache::Find(const FusionBlock& block) {

@@ -63,7 +63,7 @@ const movement::SequenceKernel& PlanPricer::Known(const BlockKernel& kernel) {
 PlanEstimate PlanPricer::Price(const ecg::Graph& graph, const KernelSequence& kernels) {
   ElidedCopies elided;
   LaunchOrder order;
-  const ecg::Loops loops = ecg::FindLoops(graph).value_or(ecg::Loops());  // the graph was verified
+  const ecg::Loops loops = ecg::LoopsOf(graph);
   double further_ns = 0;
   if (device_.SharesHostMemory()) {
     elided = ElideCopies(graph, kernels, ValuesOfLoops(graph, loops));

@@ -7,9 +7,9 @@
 namespace fusion {
 
 std::vector<int64_t> Planned::KernelRuns() const {
-  const ecg::Loops found = ecg::FindLoops(graph).value_or(ecg::Loops());  // the graph was verified
+  const ecg::Loops found = ecg::LoopsOf(graph);
   std::vector<int64_t> runs;
-  for (const FusionBlock& block : KernelBlocks()) runs.push_back(found.empty() ? 1 : found.Trips(block.nodes[0]));
+  for (const FusionBlock& block : KernelBlocks()) runs.push_back(found.Trips(block.nodes[0]));
   return runs;
 }
 

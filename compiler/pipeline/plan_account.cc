@@ -139,10 +139,9 @@ void AccountForDecisions(const GraphBlockOracle& oracle, const FusionPlan& plan,
 
 void AccountForLaunches(const Planned& planned, CompileAccount* account) {
   account->kernels = static_cast<int64_t>(planned.launches.size());
-  const ecg::Loops loops = ecg::FindLoops(planned.graph).value_or(ecg::Loops());  // the graph was verified
+  const ecg::Loops loops = ecg::LoopsOf(planned.graph);
   for (ecg::NodeId id = 0; id < static_cast<ecg::NodeId>(planned.graph.nodes().size()); ++id) {
-    const double trips = loops.empty() ? 1.0 : static_cast<double>(loops.Trips(id));
-    account->flops += trips * ops::NodeFlops(planned.graph, planned.graph.node(id));
+    account->flops += static_cast<double>(loops.Trips(id)) * ops::NodeFlops(planned.graph, planned.graph.node(id));
   }
   std::set<ecg::ValueId> stored;
   for (const FusionBlock& block : planned.plan.blocks) {

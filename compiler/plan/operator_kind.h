@@ -34,7 +34,7 @@ struct OperatorTraits {
 };
 
 OperatorTraits TraitsOf(const ecg::Graph& graph, ecg::NodeId node);
-// Of all nodes, by id.
+// Returns the kinds of all nodes, by id.
 std::vector<OperatorTraits> TraitsOf(const ecg::Graph& graph);
 
 // Is none of these operators compute-intensive, and none unknown?

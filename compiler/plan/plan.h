@@ -40,7 +40,7 @@ struct OfferedPlan;
 struct FusionPlan {
   std::vector<FusionBlock> blocks;  // in a topological order of the quotient graph; exactly one owns each node
   std::vector<Decision> decisions;
-  // Of a planner that chooses among plans (`auto`): all of them, this one included, the best first.
+  // The plans that a planner chose among (`auto`), this one included, the best first.
   std::vector<OfferedPlan> offers;
 };
 

@@ -242,7 +242,7 @@ absl::StatusOr<std::vector<ModelErrorRow>> SqliteStore::Errors(const std::string
 }
 
 absl::StatusOr<std::vector<ModelErrorRow>> SqliteStore::ModelErrors(const std::string& device_fingerprint) {
-  // Of all devices: for `profile stats` only, since it reads every measurement.
+  // Covers all devices. Only `profile stats` asks, since this reads every measurement.
   return Errors(
       absl::StrCat("SELECT question_key, median_ns, model_ns FROM measurements WHERE model_ns > 0 AND ",
                    device_fingerprint.empty() ? "?1 = ''" : "device_fingerprint = ?1", " ORDER BY question_key"),

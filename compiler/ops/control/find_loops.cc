@@ -94,6 +94,12 @@ absl::StatusOr<Loops> FindLoops(const Graph& graph) {
   return loops;
 }
 
+Loops LoopsOf(const Graph& verified) {
+  absl::StatusOr<Loops> loops = FindLoops(verified);
+  if (loops.ok()) return *std::move(loops);
+  return {{}, std::vector<int>(verified.nodes().size(), Loops::kOnce)};
+}
+
 absl::Status CheckSameLoop(const Graph& graph, const Loops& loops, const std::vector<NodeId>& nodes) {
   if (nodes.size() < 2 || loops.empty()) return absl::OkStatus();
   for (const NodeId id : nodes) {

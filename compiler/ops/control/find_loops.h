@@ -34,6 +34,9 @@ struct Loops {
 // LoopEnds, or where an output is computed within a loop. A LoopBegin without LoopEnd is dead, and no loop.
 absl::StatusOr<Loops> FindLoops(const Graph& graph);
 
+// The same for a graph that was verified, where FindLoops cannot fail.
+Loops LoopsOf(const Graph& verified);
+
 // Returns FAILED_PRECONDITION, naming two nodes, unless all nodes run in the same loop, or all once. A boundary is only
 // with itself.
 absl::Status CheckSameLoop(const Graph& graph, const Loops& loops, const std::vector<NodeId>& nodes);

@@ -76,13 +76,6 @@ absl::StatusOr<CpuLaunches> CpuLaunches::Create(const BundleReader& bundle, cons
     ASSIGN_OR_RETURN(result.pool_, WorkerPool::Create(threads, program.scratch_bytes_per_thread,
                                                       strict ? Subnormals::kKept : Subnormals::kZero, std::move(pool)));
   }
-  for (const auto& iterations : result.launches_) {
-    auto& alone = result.alone_.emplace_back();
-    for (const auto& bound : iterations) {
-      std::vector<WorkerPool::Phase>& phases = alone.emplace_back();
-      for (const WorkerPool::Part& part : bound->parts) phases.push_back(result.pool_->Cut({part}));
-    }
-  }
   size_t next = 0;
   for (const Repeat& repeat : program.repeats) {
     const auto first = static_cast<size_t>(repeat.first), end = static_cast<size_t>(repeat.end);
@@ -103,7 +96,10 @@ void CpuLaunches::Run() {
 }
 
 void CpuLaunches::Run(size_t launch, int64_t iteration) {
-  const std::vector<WorkerPool::Phase>& phases = alone_[launch][static_cast<size_t>(iteration)];
+  std::vector<WorkerPool::Phase> phases;
+  for (const WorkerPool::Part& part : launches_[launch][static_cast<size_t>(iteration)]->parts) {
+    phases.push_back(pool_->Cut({part}));
+  }
   if (!phases.empty()) pool_->Run(phases);
 }
 

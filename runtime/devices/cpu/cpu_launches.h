@@ -35,7 +35,7 @@ class CpuLaunches {
   // Runs all launches in one call of the pool, one after another but for those that may run beside each other.
   void Run();
   // How often a run executes the launch.
-  int64_t trips(size_t launch) const { return static_cast<int64_t>(alone_[launch].size()); }
+  int64_t trips(size_t launch) const { return static_cast<int64_t>(launches_[launch].size()); }
   // Runs one launch alone, with the arguments of one iteration of its repeat. Does nothing if the CPU does not execute
   // it.
   void Run(size_t launch, int64_t iteration = 0);
@@ -60,8 +60,6 @@ class CpuLaunches {
   std::map<std::string, std::unique_ptr<CodeLibrary>> libraries_;
   // By launch of the program and iteration. Every iteration has arguments of its own, so that a run only walks phases.
   std::vector<std::vector<std::unique_ptr<BoundLaunch>>> launches_;
-  // By launch and iteration: its phases without those of launches that may run beside it.
-  std::vector<std::vector<std::vector<WorkerPool::Phase>>> alone_;
   std::vector<WorkerPool::Phase> phases_;       // of all launches in all iterations
   std::vector<std::vector<void**>> arguments_;  // by buffer: every argument in launches_ that points to it
   bool parallel_ = false;

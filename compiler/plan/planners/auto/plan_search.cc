@@ -24,7 +24,7 @@ constexpr double kLeastGain = 0.02;
 // the caches makes up for less.
 constexpr double kHopeless = 1.25;
 constexpr int kRounds = 3;
-// Of the ways to split a fusion block those are tried on the whole plan whose halves are the fastest alone.
+// The splits of a fusion block whose halves are the fastest alone are tried on the whole plan.
 constexpr size_t kSplits = 4;
 
 bool Plain(const FusionBlock& block) { return block.recomputed.empty() && block.unread.empty() && block.kept.empty(); }

@@ -26,7 +26,7 @@ double BlockBytes(const DeviceModel& device) {
   return bytes;
 }
 
-// Of the work-items that a unit keeps at most, the share that it keeps of work-groups with so much shared memory.
+// Returns which share of its most work-items a unit keeps in work-groups with so much shared memory.
 double Share(const DeviceModel& device, int64_t shared_bytes) {
   const std::optional<Occupancy> occupancy =
       OccupancyOf({std::max(1, device.work_group_size), kRegisters, shared_bytes}, device);

@@ -152,7 +152,7 @@ TEST_F(FusionStitchingTest, ExpensiveMapsAreTriedAsSubRoots) {
 }
 
 TEST_F(FusionStitchingTest, WhatCannotBeOneKernelIsCutWhereLeastIsLost) {
-  // Of the chain a, b, c, d only pairs fit.
+  // Only pairs of the chain a, b, c, d fit.
   oracle_.refuse = [](const ecg::Graph&, const FusionBlock& block) { return block.nodes.size() > 2; };
   EXPECT_THAT(Blocks(Vertices(64, {{"a", {}}, {"b", {"a"}}, {"c", {"b"}}, {"d", {"c"}}}, "%d")),
               ElementsAre("a+b", "c+d"));
