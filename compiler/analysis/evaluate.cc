@@ -41,7 +41,7 @@ Single Isolate(const Graph& graph, const Node& node) {
   return single;
 }
 
-absl::StatusOr<ops::LoweredBlock> Lower(const Single& single) {
+absl::StatusOr<ops::LoweredFusionBlock> Lower(const Single& single) {
   return ops::LowerNodes(single.graph, {0}, single.graph.node(0).outputs);
 }
 
@@ -65,7 +65,7 @@ bool IsCopy(const te::Te& te, const te::Scalar& body, const te::Program& program
 }
 
 // See AliasesOf; returns values of `single.original`.
-std::vector<ValueId> Aliases(const Single& single, const ops::LoweredBlock& lowered) {
+std::vector<ValueId> Aliases(const Single& single, const ops::LoweredFusionBlock& lowered) {
   const te::Program& program = lowered.program;
   std::vector<ValueId> result;
   for (te::TensorId out : program.outputs) {
@@ -170,7 +170,7 @@ absl::StatusOr<std::vector<Tensor>> EvaluateNode(const Graph& graph, const Node&
   }
   if (empty.size() == node.outputs.size()) return empty;
   const Single single = Isolate(graph, node);
-  ASSIGN_OR_RETURN(ops::LoweredBlock lowered, Lower(single));
+  ASSIGN_OR_RETURN(ops::LoweredFusionBlock lowered, Lower(single));
   const std::vector<ValueId> aliases = Aliases(single, lowered);
   if (!aliases.empty() && std::all_of(aliases.begin(), aliases.end(),
                                       [&](ValueId id) { return single.graph.value(id).constant.has_value(); })) {

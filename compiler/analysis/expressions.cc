@@ -32,7 +32,7 @@ absl::StatusOr<NodeExpressions> ExpressionsOf(const Graph& graph, NodeId node) {
   for (const ValueId v : graph.node(node).outputs) {
     if (v != kNone) outputs.push_back(v);
   }
-  ASSIGN_OR_RETURN(const ops::LoweredBlock lowered, ops::LowerNodes(graph, {node}, outputs));
+  ASSIGN_OR_RETURN(const ops::LoweredFusionBlock lowered, ops::LowerNodes(graph, {node}, outputs));
   const te::Program& program = lowered.program;
   NodeExpressions facts;
   // How an element of each tensor relies on each of the node's operands.

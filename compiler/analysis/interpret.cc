@@ -21,8 +21,8 @@ absl::StatusOr<LoweredGraph> LoweredGraph::Make(const Graph& source) {
   for (ValueId id : graph.outputs()) {
     if (graph.value(id).producer != kNone) computed.push_back(id);
   }
-  ASSIGN_OR_RETURN(ops::LoweredBlock block, ops::LowerNodes(graph, nodes, computed));
-  return LoweredGraph(std::move(owned), std::move(computed), std::move(block));
+  ASSIGN_OR_RETURN(ops::LoweredFusionBlock lowered, ops::LowerNodes(graph, nodes, computed));
+  return LoweredGraph(std::move(owned), std::move(computed), std::move(lowered));
 }
 
 absl::StatusOr<std::vector<Tensor>> LoweredGraph::Run(const std::vector<Tensor>& inputs,
@@ -30,8 +30,8 @@ absl::StatusOr<std::vector<Tensor>> LoweredGraph::Run(const std::vector<Tensor>&
   std::map<ValueId, Tensor> known;
   for (size_t i = 0; i < graph_->inputs().size(); ++i) known[graph_->inputs()[i]] = inputs[i];
   std::vector<Tensor> arguments;
-  for (te::TensorId id : block_.program.inputs) {
-    const ValueId value = block_.value_of_tensor[id];
+  for (te::TensorId id : lowered_.program.inputs) {
+    const ValueId value = lowered_.value_of_tensor[id];
     if (value == kNone) {
       arguments.emplace_back();  // a table that a lowering made carries its own bytes
     } else if (graph_->value(value).constant.has_value()) {
@@ -40,7 +40,7 @@ absl::StatusOr<std::vector<Tensor>> LoweredGraph::Run(const std::vector<Tensor>&
       arguments.push_back(known[value]);
     }
   }
-  ASSIGN_OR_RETURN(const std::vector<Tensor> results, te::Interpret(block_.program, arguments, options));
+  ASSIGN_OR_RETURN(const std::vector<Tensor> results, te::Interpret(lowered_.program, arguments, options));
   for (size_t i = 0; i < computed_.size(); ++i) known[computed_[i]] = results[i];
   std::vector<Tensor> outputs;
   for (ValueId id : graph_->outputs()) {

@@ -25,12 +25,12 @@ class LoweredGraph {
                                           const te::InterpretOptions& options = {}) const;
 
  private:
-  LoweredGraph(std::unique_ptr<const Graph> graph, std::vector<ValueId> computed, ops::LoweredBlock block)
-      : graph_(std::move(graph)), computed_(std::move(computed)), block_(std::move(block)) {}
+  LoweredGraph(std::unique_ptr<const Graph> graph, std::vector<ValueId> computed, ops::LoweredFusionBlock lowered)
+      : graph_(std::move(graph)), computed_(std::move(computed)), lowered_(std::move(lowered)) {}
 
   std::unique_ptr<const Graph> graph_;  // without loops
-  std::vector<ValueId> computed_;  // outputs that a node computes; parallel to the outputs of the block
-  ops::LoweredBlock block_;
+  std::vector<ValueId> computed_;       // outputs that a node computes; parallel to the outputs of the fusion block
+  ops::LoweredFusionBlock lowered_;
 };
 
 // `inputs` are parallel to graph.inputs(), the result to graph.outputs(). Verifies the graph first. An output may be a

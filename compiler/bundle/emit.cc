@@ -29,9 +29,9 @@ void NeedHost(const KernelTexts::File& file, Manifest* manifest) {
   manifest->format = std::max(manifest->format, 4);
 }
 
-void NeedFormat(const BlockKernel& block, Manifest* manifest) {
-  if (block.kernel.persistent) manifest->format = std::max(manifest->format, 5);
-  for (const movement::Phase& phase : block.kernel.phases) {
+void NeedFormat(const FusionKernel& fusion_kernel, Manifest* manifest) {
+  if (fusion_kernel.kernel.persistent) manifest->format = std::max(manifest->format, 5);
+  for (const movement::Phase& phase : fusion_kernel.kernel.phases) {
     const LibraryCall* call = movement::LibraryCallOf(phase);
     if (call == nullptr) continue;
     manifest->format = std::max(manifest->format, std::holds_alternative<LibraryProduct>(*call) ? 6 : 7);
@@ -49,7 +49,7 @@ absl::Status WriteBundle(const std::vector<BundleProgram>& programs, const Kerne
   for (const BundleProgram& program : programs) {
     ASSIGN_OR_RETURN(laid_out.emplace_back(), LayOut(texts, program, &weights));
     for (const PlannedLaunch& launch : *program.launches) {
-      NeedFormat(launch.block, &manifest);
+      NeedFormat(launch.fusion_kernel, &manifest);
       if (!launch.others.empty()) manifest.format = std::max(manifest.format, 8);
     }
     if (laid_out.back().has_extents) manifest.format = std::max(manifest.format, 2);
@@ -131,19 +131,19 @@ absl::Status WriteMeasurementBundle(const KernelSequence& kernels, const KernelT
   std::vector<std::vector<int>> buffer_of;  // by kernel and argument
   std::map<int, std::string> files;         // index in `texts` -> entry
   for (int k = 0; k < static_cast<int>(kernels.size()); ++k, ++place) {
-    const BlockKernel& block = *kernels[k];
-    keys.push_back(block.key);
-    estimate_ns += movement::EstimateCost(block.kernel, device, threads).latency_ns;
-    manifest.scratch_bytes_per_thread = std::max(manifest.scratch_bytes_per_thread, block.kernel.scratch_bytes);
+    const FusionKernel& fusion_kernel = *kernels[k];
+    keys.push_back(fusion_kernel.key);
+    estimate_ns += movement::EstimateCost(fusion_kernel.kernel, device, threads).latency_ns;
+    manifest.scratch_bytes_per_thread = std::max(manifest.scratch_bytes_per_thread, fusion_kernel.kernel.scratch_bytes);
     Launch launch;
     launch.label = "question";
-    launch.flops = block.flops;
+    launch.flops = fusion_kernel.flops;
     launch.kernel = k;
-    std::vector<int>& own = buffer_of.emplace_back(block.args.size(), -1);
+    std::vector<int>& own = buffer_of.emplace_back(fusion_kernel.args.size(), -1);
     for (const SharedArgument& shared : SharedArguments(kernels, k)) {
       own[shared.arg] = buffer_of[shared.earlier_kernel][shared.earlier_arg];
     }
-    const std::vector<const movement::Buffer*> buffers = ArgBuffers(block);
+    const std::vector<const movement::Buffer*> buffers = ArgBuffers(fusion_kernel);
     for (size_t a = 0; a < buffers.size(); ++a) {
       const int64_t bytes = movement::SizeBytes(*buffers[a]);
       launch.bytes += bytes;
@@ -155,11 +155,11 @@ absl::Status WriteMeasurementBundle(const KernelSequence& kernels, const KernelT
         buffer.shape = {buffers[a]->elements};
         buffer.size_bytes = bytes;
         buffer.layout = "row-major";
-        if (block.args[a].kind == KernelArg::Kind::kTemporary) {
+        if (fusion_kernel.args[a].kind == KernelArg::Kind::kTemporary) {
           buffer.kind = Buffer::Kind::kArena;
           temporaries.push_back({buffer.size_bytes, k, k});
           temporary_buffers.push_back(own[a]);
-        } else if (block.args[a].written) {
+        } else if (fusion_kernel.args[a].written) {
           buffer.kind = Buffer::Kind::kOutput;
           manifest.outputs.push_back({buffer.name, buffer.dtype, buffer.shape, own[a]});
         } else {
@@ -172,8 +172,8 @@ absl::Status WriteMeasurementBundle(const KernelSequence& kernels, const KernelT
     }
     const KernelTexts::File& file = texts.files[place->file];
     if (file.on_host) NeedHost(file, &manifest);
-    NeedFormat(block, &manifest);
-    ManifestKernel kernel = MakeManifestKernel(texts, block, *place);
+    NeedFormat(fusion_kernel, &manifest);
+    ManifestKernel kernel = MakeManifestKernel(texts, fusion_kernel, *place);
     kernel.source.clear();
     kernel.file = files
                       .emplace(place->file, absl::StrCat("kernels/question", files.size(), ".",

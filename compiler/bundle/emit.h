@@ -9,7 +9,7 @@
 #include "compiler/api/compile_account.h"
 #include "compiler/bundle/kernel_files.h"
 #include "compiler/bundle/program_layout.h"
-#include "compiler/kernels/block_kernel.h"
+#include "compiler/kernels/fusion_kernel.h"
 #include "runtime/bundle/manifest.h"
 
 namespace fusion {

@@ -23,7 +23,7 @@ constexpr int64_t kLeastBytes = 4096;
 
 struct Use {
   size_t launch = 0;
-  const BlockKernel* block = nullptr;
+  const FusionKernel* fusion_kernel = nullptr;
   size_t arg = 0;
 };
 
@@ -49,39 +49,40 @@ std::map<const void*, Reads> ReadsOf(const ecg::Graph& graph, const std::vector<
     if (graph.value(v).constant) reads[graph.value(v).constant->data()].kept_plain = true;
   }
   for (size_t l = 0; l < launches.size(); ++l) {
-    const auto add = [&](const BlockKernel& block) {
-      for (size_t a = 0; a < block.args.size(); ++a) {
-        const KernelArg& arg = block.args[a];
+    const auto add = [&](const FusionKernel& fusion_kernel) {
+      for (size_t a = 0; a < fusion_kernel.args.size(); ++a) {
+        const KernelArg& arg = fusion_kernel.args[a];
         if (arg.kind != KernelArg::Kind::kConstant || arg.value == ecg::kNone) continue;
         const Tensor& constant = *graph.value(arg.value).constant;
         Reads& one = reads[constant.data()];
-        if (arg.pack >= 0 && KeepsOrder(block.kernel.packs[arg.pack], constant.num_elements())) {
+        if (arg.pack >= 0 && KeepsOrder(fusion_kernel.kernel.packs[arg.pack], constant.num_elements())) {
           continue;  // reads the same bytes as those who read it unpacked
         }
         if (arg.pack >= 0) {
-          one.packed.emplace(PackingText(block.kernel.packs[arg.pack]), Use{l, &block, a});
+          one.packed.emplace(PackingText(fusion_kernel.kernel.packs[arg.pack]), Use{l, &fusion_kernel, a});
         } else {
-          one.plain.push_back({l, &block, a});
+          one.plain.push_back({l, &fusion_kernel, a});
           one.kept_plain = one.kept_plain || !launches[l].others.empty() || constant.size_bytes() < kLeastBytes;
         }
       }
     };
-    add(launches[l].block);
-    for (const BlockKernel& other : launches[l].others) add(other);
+    add(launches[l].fusion_kernel);
+    for (const FusionKernel& other : launches[l].others) add(other);
   }
   return reads;
 }
 
 // Returns the launch's kernel changed to read argument `arg` in the packing of `packed`.
-std::optional<BlockKernel> ReadingPacked(const BlockKernel& block, size_t arg, const Use& packed,
-                                         const DeviceModel& device) {
-  const movement::Pack& pack = packed.block->kernel.packs[packed.block->args[packed.arg].pack];
-  const int from = ArgumentBuffers(packed.block->kernel)[packed.arg], to = ArgumentBuffers(block.kernel)[arg];
-  if (packed.block->kernel.buffers[from].dtype != block.kernel.buffers[to].dtype) return std::nullopt;
+std::optional<FusionKernel> ReadingPacked(const FusionKernel& fusion_kernel, size_t arg, const Use& packed,
+                                          const DeviceModel& device) {
+  const movement::Pack& pack = packed.fusion_kernel->kernel.packs[packed.fusion_kernel->args[packed.arg].pack];
+  const int from = ArgumentBuffers(packed.fusion_kernel->kernel)[packed.arg],
+            to = ArgumentBuffers(fusion_kernel.kernel)[arg];
+  if (packed.fusion_kernel->kernel.buffers[from].dtype != fusion_kernel.kernel.buffers[to].dtype) return std::nullopt;
   std::optional<movement::Kernel> kernel = movement::ReadPacked(
-      block.kernel, to, pack, packed.block->kernel.buffers[from].elements, device.vector_bytes / 4);
+      fusion_kernel.kernel, to, pack, packed.fusion_kernel->kernel.buffers[from].elements, device.vector_bytes / 4);
   if (!kernel || !movement::Verify(*kernel).ok()) return std::nullopt;
-  BlockKernel result = block;
+  FusionKernel result = fusion_kernel;
   result.kernel = *std::move(kernel);
   result.args[arg].pack = result.kernel.buffers[to].packed_from;
   result.key = Sha256Hex(movement::Print(result.kernel));
@@ -89,8 +90,8 @@ std::optional<BlockKernel> ReadingPacked(const BlockKernel& block, size_t arg, c
 }
 
 // The most time that `kernel` takes to read the buffer's elements from scattered addresses in memory: each element of a
-// row that is gathered from panels lies on a cache line of its own. Later steps of a phase that read the same rows again
-// (the passes of a norm) find their lines in a cache.
+// row that is gathered from panels lies on a cache line of its own. Later steps of a phase that read the same rows
+// again (the passes of a norm) find their lines in a cache.
 double ScatteredNs(const movement::Kernel& kernel, int buffer, const DeviceModel& device) {
   double loads = 0;
   for (const movement::Phase& phase : kernel.phases) {
@@ -117,36 +118,36 @@ double ScatteredNs(const movement::Kernel& kernel, int buffer, const DeviceModel
 
 void HoldOnce(const ecg::Graph& graph, const DeviceModel& device, int threads, bool whatever_it_costs,
               std::vector<PlannedLaunch>* launches) {
-  const auto cost = [&](const BlockKernel& block) {
-    return movement::EstimateCost(block.kernel, device, threads).latency_ns;
+  const auto cost = [&](const FusionKernel& fusion_kernel) {
+    return movement::EstimateCost(fusion_kernel.kernel, device, threads).latency_ns;
   };
   double all_ns = 0;
   for (const PlannedLaunch& launch : *launches) {
-    all_ns += cost(launch.block) * static_cast<double>(1 + launch.others.size());
+    all_ns += cost(launch.fusion_kernel) * static_cast<double>(1 + launch.others.size());
   }
   // The replacement kernels. They are applied once all are known, because `reads` may point to the old ones.
-  std::map<size_t, BlockKernel> changed;
+  std::map<size_t, FusionKernel> changed;
   for (const auto& [memory, reads] : ReadsOf(graph, *launches)) {
     if (reads.kept_plain || reads.plain.empty() || reads.packed.size() != 1) continue;
-    std::map<size_t, BlockKernel> now;
+    std::map<size_t, FusionKernel> now;
     double more_ns = 0;
     bool all = true;
     for (const Use& use : reads.plain) {
       const auto before = now.find(use.launch), earlier = changed.find(use.launch);
-      const BlockKernel& block = before != now.end()        ? before->second
-                                 : earlier != changed.end() ? earlier->second
-                                                            : *use.block;
-      std::optional<BlockKernel> packed = ReadingPacked(block, use.arg, reads.packed.begin()->second, device);
+      const FusionKernel& fusion_kernel = before != now.end()        ? before->second
+                                          : earlier != changed.end() ? earlier->second
+                                                                     : *use.fusion_kernel;
+      std::optional<FusionKernel> packed = ReadingPacked(fusion_kernel, use.arg, reads.packed.begin()->second, device);
       all = packed.has_value();
       if (!all) break;
-      const int buffer = ArgumentBuffers(block.kernel)[use.arg];
-      more_ns += std::max(cost(*packed) - cost(block), ScatteredNs(block.kernel, buffer, device));
+      const int buffer = ArgumentBuffers(fusion_kernel.kernel)[use.arg];
+      more_ns += std::max(cost(*packed) - cost(fusion_kernel), ScatteredNs(fusion_kernel.kernel, buffer, device));
       now.insert_or_assign(use.launch, *std::move(packed));
     }
     if (!all || (!whatever_it_costs && more_ns > kMostTime * all_ns)) continue;
-    for (auto& [launch, block] : now) changed.insert_or_assign(launch, std::move(block));
+    for (auto& [launch, fusion_kernel] : now) changed.insert_or_assign(launch, std::move(fusion_kernel));
   }
-  for (auto& [launch, block] : changed) (*launches)[launch].block = std::move(block);
+  for (auto& [launch, fusion_kernel] : changed) (*launches)[launch].fusion_kernel = std::move(fusion_kernel);
 }
 
 }  // namespace fusion

@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "compiler/movement/print.h"
-#include "compiler/pipeline/testing/run_block.h"
+#include "compiler/pipeline/testing/run_fusion_block.h"
 
 namespace fusion {
 namespace {
@@ -22,7 +22,8 @@ struct Tied {
   std::vector<PlannedLaunch> Launches() const {
     std::vector<PlannedLaunch> launches;
     for (const std::vector<ecg::NodeId>& nodes : std::vector<std::vector<ecg::NodeId>>{{0}, {1, 2}}) {
-      auto kernel = MakeBlockKernel(g.graph(), nodes, LiveOutOf(g.graph(), nodes), {}, testing::Avx512Device()).value();
+      auto kernel =
+          MakeFusionKernel(g.graph(), nodes, LiveOutOf(g.graph(), nodes), {}, testing::Avx512Device()).value();
       launches.push_back({std::move(kernel), {}, "", {}});
     }
     return launches;
@@ -40,9 +41,9 @@ struct Tied {
 std::vector<std::string> ReadsOf(const Tied& tied, const std::vector<PlannedLaunch>& launches) {
   std::vector<std::string> reads;
   for (const PlannedLaunch& launch : launches) {
-    for (const KernelArg& arg : launch.block.args) {
+    for (const KernelArg& arg : launch.fusion_kernel.args) {
       if (arg.kind != KernelArg::Kind::kConstant || arg.value != tied.table) continue;
-      reads.push_back(arg.pack < 0 ? "plain" : PackingText(launch.block.kernel.packs[arg.pack]));
+      reads.push_back(arg.pack < 0 ? "plain" : PackingText(launch.fusion_kernel.kernel.packs[arg.pack]));
     }
   }
   return reads;
@@ -56,8 +57,8 @@ TEST(HoldOnce, AFewRowsAreGatheredFromTheProductsPanels) {
   EXPECT_EQ(was[0], "plain");
   EXPECT_NE(was[1], "plain");
   EXPECT_EQ(is, (std::vector<std::string>{was[1], was[1]}));
-  EXPECT_NE(after[0].block.key, before[0].block.key);
-  EXPECT_EQ(after[1].block.key, before[1].block.key);
+  EXPECT_NE(after[0].fusion_kernel.key, before[0].fusion_kernel.key);
+  EXPECT_EQ(after[1].fusion_kernel.key, before[1].fusion_kernel.key);
 }
 
 // Gathers more rows than the table has, and the product has one row: gathering from panels would cost noticeable time.
@@ -82,9 +83,9 @@ TEST(HoldOnce, RowsAreGatheredForANormToo) {
   tied.g.Out(tied.g.Op("LayerNormalization", {gathered, tied.g.Weight({64})}));
   std::vector<PlannedLaunch> launches = tied.Launches();
   const ecg::Graph& graph = tied.g.graph();
-  auto norm = MakeBlockKernel(graph, {3, 4}, LiveOutOf(graph, std::vector<ecg::NodeId>{3, 4}), {},
-                              testing::Avx512Device())
-                  .value();
+  auto norm =
+      MakeFusionKernel(graph, {3, 4}, LiveOutOf(graph, std::vector<ecg::NodeId>{3, 4}), {}, testing::Avx512Device())
+          .value();
   bool rows = false;
   for (const movement::Phase& phase : norm.kernel.phases) {
     movement::VisitSteps(phase, [&](const movement::Step& step) { rows = rows || step.Is<movement::RowReduction>(); });

@@ -24,25 +24,26 @@ std::string BinaryName(const KernelTexts& texts, int file) {
   return absl::StrCat("kernels/kernels_", file, ".", FindBackend(texts.files[file].kind)->BinaryExtension());
 }
 
-ManifestKernel MakeManifestKernel(const KernelTexts& texts, const BlockKernel& block, const KernelTexts::Place& place) {
+ManifestKernel MakeManifestKernel(const KernelTexts& texts, const FusionKernel& fusion_kernel,
+                                  const KernelTexts::Place& place) {
   ManifestKernel kernel;
   kernel.file = BinaryName(texts, place.file);
   kernel.source = SourceName(texts, place.file);
   kernel.on_host = texts.files[place.file].on_host;
-  for (size_t a = 0; kernel.on_host && a < block.args.size(); ++a) {
-    if (block.args[a].written) kernel.writes.push_back(static_cast<int>(a));
+  for (size_t a = 0; kernel.on_host && a < fusion_kernel.args.size(); ++a) {
+    if (fusion_kernel.args[a].written) kernel.writes.push_back(static_cast<int>(a));
   }
-  kernel.persistent = block.kernel.persistent;
+  kernel.persistent = fusion_kernel.kernel.persistent;
   for (size_t p = 0; p < place.tasks.size(); ++p) {
     kernel.phases.push_back({PhaseSymbol(place.symbol, static_cast<int>(p)), place.tasks[p], {}});
-    const LibraryCall* call = movement::LibraryCallOf(block.kernel.phases[p]);
+    const LibraryCall* call = movement::LibraryCallOf(fusion_kernel.kernel.phases[p]);
     // A buffer's number is that of its argument: buffers of scope kBlock come last.
     if (call != nullptr) kernel.phases.back().library = *call;
   }
   return kernel;
 }
 
-KernelTexts PrintKernels(const std::vector<const BlockKernel*>& kernels, const DeviceModel& device) {
+KernelTexts PrintKernels(const std::vector<const FusionKernel*>& kernels, const DeviceModel& device) {
   KernelTexts texts;
   std::map<std::string, KernelTexts::Place> known;
   std::vector<std::set<std::string>> routines;  // the routines that each file calls
@@ -62,20 +63,20 @@ KernelTexts PrintKernels(const std::vector<const BlockKernel*>& kernels, const D
     open.push_back(add());
     return open.back();
   };
-  for (const BlockKernel* block : kernels) {
-    auto it = known.find(block->key);
+  for (const FusionKernel* fusion_kernel : kernels) {
+    auto it = known.find(fusion_kernel->key);
     if (it == known.end()) {
       const std::string symbol = absl::StrCat("k_", texts.distinct++);
-      const Placement placement = PlaceKernel(block->kernel, device);
+      const Placement placement = PlaceKernel(fusion_kernel->kernel, device);
       const Backend& backend = *placement.backend;
-      const std::string text = backend.PrintKernel(block->kernel, symbol, placement.device);
-      const int f = file_for(placement, backend.InstructionsOf(block->kernel, placement.device), text.size());
+      const std::string text = backend.PrintKernel(fusion_kernel->kernel, symbol, placement.device);
+      const int f = file_for(placement, backend.InstructionsOf(fusion_kernel->kernel, placement.device), text.size());
       texts.files[f].text += text;
       routines.resize(texts.files.size());
-      routines[f].merge(RoutinesOf(block->kernel));
+      routines[f].merge(RoutinesOf(fusion_kernel->kernel));
       KernelTexts::Place place{f, symbol, {}};
-      place.tasks = backend.LaunchedTasks(block->kernel, placement.device);
-      it = known.emplace(block->key, std::move(place)).first;
+      place.tasks = backend.LaunchedTasks(fusion_kernel->kernel, placement.device);
+      it = known.emplace(fusion_kernel->key, std::move(place)).first;
     }
     texts.places.push_back(it->second);
   }

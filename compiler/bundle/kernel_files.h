@@ -10,7 +10,7 @@
 #include "compiler/backends/instructions.h"
 #include "compiler/backends/toolchain.h"
 #include "compiler/cost/device_model.h"
-#include "compiler/kernels/block_kernel.h"
+#include "compiler/kernels/fusion_kernel.h"
 #include "runtime/bundle/manifest.h"
 
 namespace fusion {
@@ -32,7 +32,7 @@ struct KernelTexts {
   std::vector<Place> places;  // parallel to `kernels`
   int distinct = 0;
 };
-KernelTexts PrintKernels(const std::vector<const BlockKernel*>& kernels, const DeviceModel& device);
+KernelTexts PrintKernels(const std::vector<const FusionKernel*>& kernels, const DeviceModel& device);
 
 // Appends other texts, whose files stay files of their own, and whose kernels are counted again.
 void AppendTexts(KernelTexts more, KernelTexts* texts);
@@ -45,7 +45,8 @@ std::string SourceName(const KernelTexts& texts, int file);
 std::string BinaryName(const KernelTexts& texts, int file);
 
 // Returns the manifest's entry for a kernel whose text is at `place`.
-ManifestKernel MakeManifestKernel(const KernelTexts& texts, const BlockKernel& block, const KernelTexts::Place& place);
+ManifestKernel MakeManifestKernel(const KernelTexts& texts, const FusionKernel& fusion_kernel,
+                                  const KernelTexts::Place& place);
 
 }  // namespace fusion
 

@@ -26,7 +26,7 @@ std::string PlanKey(const LaidOut& program, const std::vector<PlannedLaunch>& la
                                           : absl::StrCat("weight ", weight->second, "\n"));
   }
   for (size_t l = 0; l < launches.size(); ++l) {
-    hash.Update(absl::StrCat(launches[l].concurrent ? "concurrent " : "", launches[l].block.key));
+    hash.Update(absl::StrCat(launches[l].concurrent ? "concurrent " : "", launches[l].fusion_kernel.key));
     const Launch& launch = program.program.launches[l];
     for (size_t set = 0; set < launch.sets(); ++set) {
       hash.Update(absl::StrCat(" ", absl::StrJoin(launch.set(set), ",")));

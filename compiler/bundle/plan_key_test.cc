@@ -28,8 +28,8 @@ struct Plan {
     laid_out.program.launches[0].buffers = {0, 1, 3};
     laid_out.program.launches[1].buffers = {3, 2, 4};
     launches.resize(2);
-    launches[0].block.key = "product";
-    launches[1].block.key = "function";
+    launches[0].fusion_kernel.key = "product";
+    launches[1].fusion_kernel.key = "function";
   }
   std::string Key() const { return PlanKey(laid_out, launches, device, threads, math); }
   LaidOut laid_out;
@@ -46,10 +46,13 @@ TEST(PlanKey, CoversWhatTheLatencyDependsOn) {
     const char* what;
     std::function<void(Plan&)> change;
   } kCases[] = {
-      {"a kernel", [](Plan& plan) { plan.launches[1].block.key = "another function"; }},
+      {"a kernel", [](Plan& plan) { plan.launches[1].fusion_kernel.key = "another function"; }},
       {"the order", [](Plan& plan) { std::swap(plan.launches[0], plan.launches[1]); }},
       {"an argument", [](Plan& plan) { plan.laid_out.program.launches[1].buffers[1] = 1; }},
-      {"a batch", [](Plan& plan) { plan.laid_out.program.launches[1].others = {{3, 2, 4}}; }},
+      {"a batch",
+       [](Plan& plan) {
+         plan.laid_out.program.launches[1].others = {{3, 2, 4}};
+       }},
       {"a place in the arena", [](Plan& plan) { plan.laid_out.program.buffers[3].offset = 64; }},
       {"a size", [](Plan& plan) { plan.laid_out.program.buffers[0].size_bytes = 128; }},
       {"weights that are one", [](Plan& plan) { plan.laid_out.constants[1].second = 0; }},

@@ -49,7 +49,7 @@ std::map<int, int> ShareInPlace(const std::vector<PlannedLaunch>& planned, const
     if (launches[l].sets() > 1) continue;  // another set of arguments may read the operand later
     const std::vector<int>& args = launches[l].buffers;
     const int time = times[l];
-    const movement::Kernel& kernel = planned[l].block.kernel;
+    const movement::Kernel& kernel = planned[l].fusion_kernel.kernel;
     std::vector<int> buffer_of;  // the manifest's buffer, by the kernel's
     size_t arg = 0;
     for (const movement::Buffer& buffer : kernel.buffers) {
@@ -190,28 +190,29 @@ class ProgramLayout {
     launch.label = planned.label;
     launch.nodes = planned.nodes;
     launch.concurrent = planned.concurrent;
-    launch.buffers = BindArguments(planned.block, times_[l]);
-    for (const BlockKernel& other : planned.others) launch.others.push_back(BindArguments(other, times_[l]));
+    launch.buffers = BindArguments(planned.fusion_kernel, times_[l]);
+    for (const FusionKernel& other : planned.others) launch.others.push_back(BindArguments(other, times_[l]));
     // All sets in all iterations.
     const int64_t sets = static_cast<int64_t>(launch.sets()) * program_.TripsOf(l);
-    launch.flops = planned.block.flops * static_cast<double>(sets);
-    for (const movement::Buffer* buffer : ArgBuffers(planned.block)) {
+    launch.flops = planned.fusion_kernel.flops * static_cast<double>(sets);
+    for (const movement::Buffer* buffer : ArgBuffers(planned.fusion_kernel)) {
       launch.bytes += sets * movement::SizeBytes(*buffer);
     }
     const KernelTexts::Place& place = source_.places[l];
     auto [kernel, fresh] = kernel_index_.emplace(place.symbol, static_cast<int>(program_.kernels.size()));
-    if (fresh) program_.kernels.push_back(MakeManifestKernel(texts_, planned.block, place));
+    if (fresh) program_.kernels.push_back(MakeManifestKernel(texts_, planned.fusion_kernel, place));
     launch.kernel = kernel->second;
-    program_.scratch_bytes_per_thread = std::max(program_.scratch_bytes_per_thread, planned.block.kernel.scratch_bytes);
+    program_.scratch_bytes_per_thread =
+        std::max(program_.scratch_bytes_per_thread, planned.fusion_kernel.kernel.scratch_bytes);
     program_.launches.push_back(std::move(launch));
   }
 
   // Returns the buffers for the arguments of a kernel that runs at `time`.
-  std::vector<int> BindArguments(const BlockKernel& block, int time) {
+  std::vector<int> BindArguments(const FusionKernel& fusion_kernel, int time) {
     std::vector<int> ids;
-    const std::vector<const movement::Buffer*> buffers = ArgBuffers(block);
-    for (size_t a = 0; a < block.args.size(); ++a) {
-      const KernelArg& arg = block.args[a];
+    const std::vector<const movement::Buffer*> buffers = ArgBuffers(fusion_kernel);
+    for (size_t a = 0; a < fusion_kernel.args.size(); ++a) {
+      const KernelArg& arg = fusion_kernel.args[a];
       switch (arg.kind) {
         case KernelArg::Kind::kValue:
           ids.push_back(BindValue(arg.value, time));
@@ -220,7 +221,7 @@ class ProgramLayout {
           ids.push_back(AddTemporary(*buffers[a], time));
           break;
         case KernelArg::Kind::kConstant:
-          ids.push_back(BindConstant(block, arg, *buffers[a]));
+          ids.push_back(BindConstant(fusion_kernel, arg, *buffers[a]));
           break;
       }
     }
@@ -328,10 +329,10 @@ class ProgramLayout {
   }
 
   // Returns the buffer of a constant argument; arguments of the same bytes and packing share one.
-  int BindConstant(const BlockKernel& block, const KernelArg& arg, const movement::Buffer& argument) {
+  int BindConstant(const FusionKernel& fusion_kernel, const KernelArg& arg, const movement::Buffer& argument) {
     const bool is_table = arg.value == ecg::kNone;
     const Tensor tensor = is_table ? arg.literal : *graph_.value(arg.value).constant;
-    const movement::Pack* pack = arg.pack >= 0 ? &block.kernel.packs[arg.pack] : nullptr;
+    const movement::Pack* pack = arg.pack >= 0 ? &fusion_kernel.kernel.packs[arg.pack] : nullptr;
     std::string identity =
         is_table ? absl::StrCat("literal:", Sha256Hex(absl::string_view(static_cast<const char*>(tensor.data()),
                                                                         static_cast<size_t>(tensor.size_bytes()))))
@@ -402,9 +403,9 @@ absl::StatusOr<LaidOut> LayOut(const KernelTexts& texts, const BundleProgram& so
   return ProgramLayout(texts, source, weights).Make();
 }
 
-std::vector<const movement::Buffer*> ArgBuffers(const BlockKernel& block) {
+std::vector<const movement::Buffer*> ArgBuffers(const FusionKernel& fusion_kernel) {
   std::vector<const movement::Buffer*> buffers;
-  for (const movement::Buffer& buffer : block.kernel.buffers) {
+  for (const movement::Buffer& buffer : fusion_kernel.kernel.buffers) {
     if (movement::IsArgument(buffer)) buffers.push_back(&buffer);
   }
   return buffers;

@@ -12,7 +12,7 @@
 #include "compiler/bundle/kernel_files.h"
 #include "compiler/bundle/weights.h"
 #include "compiler/ecg/graph.h"
-#include "compiler/kernels/block_kernel.h"
+#include "compiler/kernels/fusion_kernel.h"
 #include "compiler/launch/elide_copies.h"
 #include "compiler/launch/loop_memory.h"
 #include "compiler/onnx/import.h"
@@ -22,8 +22,8 @@ namespace fusion {
 
 // One launch of the program: a kernel and the values that its arguments stand for.
 struct PlannedLaunch {
-  BlockKernel block;
-  std::vector<BlockKernel> others;  // the rest of a batch: the same code with other arguments
+  FusionKernel fusion_kernel;
+  std::vector<FusionKernel> others;  // the rest of a batch: the same code with other arguments
   std::string label;
   std::vector<std::string> nodes;
   bool concurrent = false;  // with the launch in front of it
@@ -52,7 +52,7 @@ struct LaidOut {
 absl::StatusOr<LaidOut> LayOut(const KernelTexts& texts, const BundleProgram& source, Weights* weights);
 
 // The kernel's buffers that are arguments, in the order of its arguments.
-std::vector<const movement::Buffer*> ArgBuffers(const BlockKernel& block);
+std::vector<const movement::Buffer*> ArgBuffers(const FusionKernel& fusion_kernel);
 
 }  // namespace fusion
 

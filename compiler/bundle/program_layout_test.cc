@@ -8,7 +8,7 @@
 #include "compiler/bundle/kernel_files.h"
 #include "compiler/bundle/weights.h"
 #include "compiler/launch/concurrent_launches.h"
-#include "compiler/pipeline/testing/run_block.h"
+#include "compiler/pipeline/testing/run_fusion_block.h"
 
 namespace fusion {
 namespace {
@@ -50,9 +50,9 @@ std::vector<PlannedLaunch> LaunchesOf(const GraphMaker& g, GroupLaunches which, 
 }
 
 LaidOut LayOutOf(const GraphMaker& g, const std::vector<PlannedLaunch>& launches) {
-  std::vector<const BlockKernel*> blocks;
-  for (const PlannedLaunch& launch : launches) blocks.push_back(&launch.block);
-  const KernelTexts texts = PrintKernels(blocks, testing::Avx512Device());
+  std::vector<const FusionKernel*> fusion_kernels;
+  for (const PlannedLaunch& launch : launches) fusion_kernels.push_back(&launch.fusion_kernel);
+  const KernelTexts texts = PrintKernels(fusion_kernels, testing::Avx512Device());
   const ValueLayouts layouts;
   const std::map<ecg::ValueId, Inside> inside;
   Weights weights;
@@ -67,7 +67,8 @@ class Arena {
 
   void Write(const Buffer& buffer, ecg::ValueId value) {
     const Range range = RangeOf(buffer);
-    std::erase_if(held_, [&](const auto& one) { return one.first.first < range.second && range.first < one.first.second; });
+    std::erase_if(held_,
+                  [&](const auto& one) { return one.first.first < range.second && range.first < one.first.second; });
     held_[range] = value;
   }
   bool Holds(const Buffer& buffer, ecg::ValueId value) const {
@@ -94,13 +95,13 @@ int CheckMemory(const GraphMaker& g, GroupLaunches which) {
       const std::vector<int>& buffers = program.launches[l].buffers;
       for (size_t a = 0; a < buffers.size(); ++a) {
         const Buffer& used = program.buffers[buffers[a]];
-        const KernelArg& arg = launches[l].block.args[a];
+        const KernelArg& arg = launches[l].fusion_kernel.args[a];
         if (!in_arena(buffers[a])) continue;
         if (!arg.written) EXPECT_TRUE(arena.Holds(used, arg.value)) << used.name;
         for (size_t other = first; other < end; ++other) {
           for (size_t o = 0; o < program.launches[other].buffers.size(); ++o) {
             const int buffer = program.launches[other].buffers[o];
-            if (!launches[other].block.args[o].written || !in_arena(buffer) || buffer == buffers[a]) continue;
+            if (!launches[other].fusion_kernel.args[o].written || !in_arena(buffer) || buffer == buffers[a]) continue;
             const auto [begin, limit] = Arena::RangeOf(program.buffers[buffer]);
             const auto [from, to] = Arena::RangeOf(used);
             const bool apart = to <= begin || limit <= from;
@@ -111,9 +112,9 @@ int CheckMemory(const GraphMaker& g, GroupLaunches which) {
       }
     }
     for (size_t l = first; l < end; ++l) {
-      for (size_t a = 0; a < launches[l].block.args.size(); ++a) {
+      for (size_t a = 0; a < launches[l].fusion_kernel.args.size(); ++a) {
         const int buffer = program.launches[l].buffers[a];
-        const KernelArg& arg = launches[l].block.args[a];
+        const KernelArg& arg = launches[l].fusion_kernel.args[a];
         if (arg.written && in_arena(buffer)) arena.Write(program.buffers[buffer], arg.value);
       }
     }

@@ -132,17 +132,17 @@ std::string WeightTable(const WeightsAccount& weights) {
 }
 
 // What the fusion block's account says of its kernel: "128 tasks, 2 phases, occupancy 38% (registers)".
-std::string AccountInWords(const json& block) {
+std::string AccountInWords(const json& fusion_block) {
   std::vector<std::string> words;
   const auto count = [&](const char* key, const char* what, int64_t least) {
-    const auto found = block.find(key);
-    if (found == block.end() || !found->is_number_integer() || found->get<int64_t>() < least) return;
+    const auto found = fusion_block.find(key);
+    if (found == fusion_block.end() || !found->is_number_integer() || found->get<int64_t>() < least) return;
     const auto number = found->get<int64_t>();
     words.push_back(absl::StrCat(number, " ", what, number == 1 ? "" : "s"));
   };
   count("tasks", "task", 1);
   count("phases", "phase", 2);
-  const json occupancy = block.value("occupancy", json());
+  const json occupancy = fusion_block.value("occupancy", json());
   const json share = occupancy.is_object() ? occupancy.value("share", json()) : json();
   if (share.is_number()) {
     words.push_back(absl::StrFormat("occupancy %.0f%% (%s)", 100 * share.get<double>(), Text(occupancy, "limit")));
@@ -152,8 +152,8 @@ std::string AccountInWords(const json& block) {
 
 std::string KernelTable(const Manifest& manifest, const json& fusion_blocks) {
   std::map<std::string, std::string> account_of;  // by the escaped name of a node
-  for (const json& block : fusion_blocks) {
-    for (const json& node : Items(block, "nodes")) account_of[Text(node, "name")] = AccountInWords(block);
+  for (const json& fusion_block : fusion_blocks) {
+    for (const json& node : Items(fusion_block, "nodes")) account_of[Text(node, "name")] = AccountInWords(fusion_block);
   }
   account_of.erase("");
   std::string html =

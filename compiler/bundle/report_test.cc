@@ -44,17 +44,18 @@ const char kPlan[] = R"({"decisions": [
 
 TEST(Report, SaysWhatWasDone) {
   const std::string html = ReportHtml(Sample("net"), Account(kPlan));
-  for (const char* part :
-       {"<h1>net</h1>", "avx512", "7 in the model", "2 launches of 1 distinct", "Conv+Relu", "2.50 MFLOP", "3.00 KiB",
-        "4.00 MiB", "width: 25.0%", "dot apart", "apart, by rule", "factor", "64 FLOP", "-512 B", "3 kept apart by rule"}) {
+  for (const char* part : {"<h1>net</h1>", "avx512", "7 in the model", "2 launches of 1 distinct", "Conv+Relu",
+                           "2.50 MFLOP", "3.00 KiB", "4.00 MiB", "width: 25.0%", "dot apart", "apart, by rule",
+                           "factor", "64 FLOP", "-512 B", "3 kept apart by rule"}) {
     EXPECT_THAT(html, HasSubstr(part));
   }
   EXPECT_THAT(html, Not(HasSubstr("1.25")));  // seconds would make bundles differ
 }
 
 TEST(Report, SaysHowKernelsRun) {
-  const auto html = [](const std::string& block) {
-    return ReportHtml(Sample("net"), Account(R"({"fusion_blocks": [{"nodes": [{"name": "first"}], )" + block + "}]}"));
+  const auto html = [](const std::string& fusion_block) {
+    return ReportHtml(Sample("net"),
+                      Account(R"({"fusion_blocks": [{"nodes": [{"name": "first"}], )" + fusion_block + "}]}"));
   };
   EXPECT_THAT(html(R"("phases": 1, "tasks": 1)"), HasSubstr("<td>1 task</td>"));
   EXPECT_THAT(html(R"("phases": 3, "tasks": 128, "occupancy": {"share": 0.375, "limit": "registers"})"),

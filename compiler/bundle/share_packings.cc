@@ -34,13 +34,13 @@ struct FormBytes {
 };
 using Forms = std::map<Form, FormBytes>;
 
-void AddForms(const ecg::Graph& graph, const BlockKernel& block, Forms* forms) {
-  const std::vector<const movement::Buffer*> buffers = ArgBuffers(block);
-  for (size_t a = 0; a < block.args.size(); ++a) {
-    const KernelArg& arg = block.args[a];
+void AddForms(const ecg::Graph& graph, const FusionKernel& fusion_kernel, Forms* forms) {
+  const std::vector<const movement::Buffer*> buffers = ArgBuffers(fusion_kernel);
+  for (size_t a = 0; a < fusion_kernel.args.size(); ++a) {
+    const KernelArg& arg = fusion_kernel.args[a];
     if (arg.kind != KernelArg::Kind::kConstant || arg.value == ecg::kNone) continue;
     const Tensor& constant = *graph.value(arg.value).constant;
-    const movement::Pack* pack = arg.pack < 0 ? nullptr : &block.kernel.packs[arg.pack];
+    const movement::Pack* pack = arg.pack < 0 ? nullptr : &fusion_kernel.kernel.packs[arg.pack];
     const bool plain = pack == nullptr || KeepsOrder(*pack, constant.num_elements());
     const int64_t bytes = plain ? constant.size_bytes() : movement::SizeBytes(*buffers[a]);
     auto [it, fresh] = forms->emplace(Form{constant.data(), plain ? "" : PackingText(*pack)}, FormBytes{});
@@ -65,7 +65,7 @@ class Sharing {
     for (const SharingProgram& program : programs) {
       double& ns = all_ns_.emplace_back();
       for (const PlannedLaunch& launch : *program.launches) {
-        ns += CostNs(launch.block) * static_cast<double>(1 + launch.others.size());
+        ns += CostNs(launch.fusion_kernel) * static_cast<double>(1 + launch.others.size());
       }
     }
   }
@@ -90,8 +90,8 @@ class Sharing {
     double more = 0;  // the largest share of a program's time
   };
 
-  double CostNs(const BlockKernel& block) const {
-    return movement::EstimateCost(block.kernel, device_, threads_).latency_ns;
+  double CostNs(const FusionKernel& fusion_kernel) const {
+    return movement::EstimateCost(fusion_kernel.kernel, device_, threads_).latency_ns;
   }
 
   std::vector<Alike> AllAlike() const {
@@ -99,7 +99,7 @@ class Sharing {
     for (size_t p = 0; p < programs_.size(); ++p) {
       const std::vector<PlannedLaunch>& launches = *programs_[p].launches;
       for (size_t l = 0; l < launches.size(); ++l) {
-        Alike& one = alike[{p, launches[l].block.key}];
+        Alike& one = alike[{p, launches[l].fusion_kernel.key}];
         one.program = p;
         one.launches.push_back(l);
       }
@@ -114,8 +114,8 @@ class Sharing {
     Forms forms;
     for (const size_t l : alike.launches) {
       const PlannedLaunch& launch = (*program.launches)[l];
-      AddForms(*program.graph, launch.block, &forms);
-      for (const BlockKernel& other : launch.others) AddForms(*program.graph, other, &forms);
+      AddForms(*program.graph, launch.fusion_kernel, &forms);
+      for (const FusionKernel& other : launch.others) AddForms(*program.graph, other, &forms);
     }
     return forms;
   }
@@ -213,22 +213,22 @@ class Sharing {
     const auto kernels = programs_[program].reschedule(launch, choices);
     if (!kernels.ok()) return result;
     result.made = OneKernel(*kernels);
-    for (const BlockKernel& kernel : *kernels) {
+    for (const FusionKernel& kernel : *kernels) {
       AddForms(*programs_[program].graph, kernel, &result.forms);
       result.ns += CostNs(kernel);
     }
     return result;
   }
 
-  static bool OneKernel(const std::vector<BlockKernel>& kernels) {
+  static bool OneKernel(const std::vector<FusionKernel>& kernels) {
     return std::all_of(kernels.begin(), kernels.end(),
-                       [&](const BlockKernel& kernel) { return kernel.key == kernels[0].key; });
+                       [&](const FusionKernel& kernel) { return kernel.key == kernels[0].key; });
   }
 
   // The schedules of these launches that take one other choice and read no form that nobody reads yet.
   std::vector<Change> Changes(size_t a) {
     const Alike& alike = all_[a];
-    const BlockKernel& own = (*programs_[alike.program].launches)[alike.launches[0]].block;
+    const FusionKernel& own = (*programs_[alike.program].launches)[alike.launches[0]].fusion_kernel;
     Choices taken;
     for (const ChoicePoint& point : own.choices) {
       if (point.taken != 0) taken[point.name] = point.taken;
@@ -265,7 +265,7 @@ class Sharing {
         change.forms.emplace(form, bytes);
       }
       const PlannedLaunch& launch = (*programs_[alike.program].launches)[l];
-      change.more_ns += alternative.ns - CostNs(launch.block) * static_cast<double>(1 + launch.others.size());
+      change.more_ns += alternative.ns - CostNs(launch.fusion_kernel) * static_cast<double>(1 + launch.others.size());
     }
     return change;
   }
@@ -277,7 +277,7 @@ class Sharing {
       auto kernels = program.reschedule(l, change.choices);
       if (!kernels.ok()) continue;  // it was made before: equal choices make equal kernels
       PlannedLaunch& launch = (*program.launches)[l];
-      launch.block = std::move((*kernels)[0]);
+      launch.fusion_kernel = std::move((*kernels)[0]);
       for (size_t o = 0; o < launch.others.size(); ++o) launch.others[o] = std::move((*kernels)[o + 1]);
     }
     left_.more_ns[alike.program] += change.more_ns;

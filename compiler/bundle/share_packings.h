@@ -20,7 +20,7 @@ struct SharingProgram {
   std::vector<PlannedLaunch>* launches = nullptr;
   // Returns the kernels of a launch, one for each set of its arguments, as these choices make them. FAILED_PRECONDITION
   // and others where they make none.
-  std::function<absl::StatusOr<std::vector<BlockKernel>>(size_t launch, const Choices& choices)> reschedule;
+  std::function<absl::StatusOr<std::vector<FusionKernel>>(size_t launch, const Choices& choices)> reschedule;
 };
 
 // Constants, which all programs share (see ConstantPool), that several packings still hold at the end.

@@ -7,7 +7,7 @@
 #include <string>
 
 #include "compiler/bundle/weights.h"
-#include "compiler/pipeline/testing/run_block.h"
+#include "compiler/pipeline/testing/run_fusion_block.h"
 
 namespace fusion {
 namespace {
@@ -22,12 +22,12 @@ struct Products {
     g.Out(g.Op("MatMul", {g.In({rows, 768}), weight}));
     g.Out(g.Op("MatMul", {g.In({other_rows, 768}), weight}));
   }
-  absl::StatusOr<std::vector<BlockKernel>> Make(size_t launch, const Choices& choices) const {
+  absl::StatusOr<std::vector<FusionKernel>> Make(size_t launch, const Choices& choices) const {
     const std::vector<ecg::NodeId> nodes = {static_cast<ecg::NodeId>(launch)};
-    auto kernel = MakeBlockKernel(g.graph(), nodes, LiveOutOf(g.graph(), nodes), {}, testing::Avx512Device(),
-                                  {choices, {}});
+    auto kernel =
+        MakeFusionKernel(g.graph(), nodes, LiveOutOf(g.graph(), nodes), {}, testing::Avx512Device(), {choices, {}});
     if (!kernel.ok()) return kernel.status();
-    return std::vector<BlockKernel>{*std::move(kernel)};
+    return std::vector<FusionKernel>{*std::move(kernel)};
   }
   std::vector<PlannedLaunch> Launches(const Choices& first, const Choices& second) const {
     std::vector<PlannedLaunch> launches;
@@ -38,9 +38,9 @@ struct Products {
   std::vector<std::string> Packings(const std::vector<PlannedLaunch>& launches) const {
     std::vector<std::string> packings;
     for (const PlannedLaunch& launch : launches) {
-      for (const KernelArg& arg : launch.block.args) {
+      for (const KernelArg& arg : launch.fusion_kernel.args) {
         if (arg.value != weight) continue;
-        packings.push_back(arg.pack < 0 ? "plain" : PackingText(launch.block.kernel.packs[arg.pack]));
+        packings.push_back(arg.pack < 0 ? "plain" : PackingText(launch.fusion_kernel.kernel.packs[arg.pack]));
       }
     }
     return packings;
@@ -53,7 +53,7 @@ struct Products {
   // A choice with which the second product packs otherwise, or none.
   Choices Otherwise() const {
     const std::vector<PlannedLaunch> own = Launches({}, {});
-    for (const ChoicePoint& point : own[1].block.choices) {
+    for (const ChoicePoint& point : own[1].fusion_kernel.choices) {
       for (int one = 1; one < point.count; ++one) {
         const Choices choices = {{point.name, one}};
         if (!Make(1, choices).ok()) continue;
@@ -85,10 +85,10 @@ TEST(SharePackings, ReadersOfAConstantAgree) {
 TEST(SharePackings, KernelsThatAgreeKeepTheirText) {
   const Products products(64, 64);
   std::vector<PlannedLaunch> launches = products.Launches({}, {});
-  const std::vector<std::string> keys = {launches[0].block.key, launches[1].block.key};
+  const std::vector<std::string> keys = {launches[0].fusion_kernel.key, launches[1].fusion_kernel.key};
   const SharingLeft left = products.Share(/*whatever_it_costs=*/true, &launches);
-  EXPECT_EQ(launches[0].block.key, keys[0]);
-  EXPECT_EQ(launches[1].block.key, keys[1]);
+  EXPECT_EQ(launches[0].fusion_kernel.key, keys[0]);
+  EXPECT_EQ(launches[1].fusion_kernel.key, keys[1]);
   EXPECT_EQ(left.more_ns, std::vector<double>{0});
 }
 
@@ -97,7 +97,7 @@ TEST(SharePackings, WhatCannotBeMadeStays) {
   const Products products(64, 64);
   std::vector<PlannedLaunch> launches = products.Launches({}, products.Otherwise());
   const std::vector<std::string> before = products.Packings(launches);
-  const auto never = [](size_t, const Choices&) -> absl::StatusOr<std::vector<BlockKernel>> {
+  const auto never = [](size_t, const Choices&) -> absl::StatusOr<std::vector<FusionKernel>> {
     return absl::FailedPreconditionError("no");
   };
   SharePackings(testing::Avx512Device(), 1, true, {{&products.g.graph(), &launches, never}});
@@ -111,7 +111,7 @@ TEST(SharePackings, WhatCostsTimeIsForThoseWhoAskForIt) {
   for (const bool whatever_it_costs : {false, true}) {
     std::vector<PlannedLaunch> launches = products.Launches({}, other);
     const std::vector<std::string> before = products.Packings(launches);
-    const auto slow = [&](size_t launch, const Choices& choices) -> absl::StatusOr<std::vector<BlockKernel>> {
+    const auto slow = [&](size_t launch, const Choices& choices) -> absl::StatusOr<std::vector<FusionKernel>> {
       auto made = products.Make(launch, choices);
       if (!made.ok()) return made.status();
       movement::Kernel& kernel = (*made)[0].kernel;

@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "compiler/choose_layouts/layout_search.h"
-#include "compiler/kernels/block_kernel.h"
-#include "compiler/kernels/block_signature.h"
+#include "compiler/kernels/fusion_kernel.h"
+#include "compiler/kernels/fusion_signature.h"
 #include "compiler/movement/cost.h"
 #include "compiler/movement/vector_form.h"
 #include "compiler/ops/control/loop.h"
@@ -59,7 +59,7 @@ bool SameChannel(const te::Index& index, const te::Axis& channel, int64_t* offse
 // it is connected to.
 class OperatorVotes {
  public:
-  OperatorVotes(const ops::LoweredBlock& lowered, int64_t lanes)
+  OperatorVotes(const ops::LoweredFusionBlock& lowered, int64_t lanes)
       : groups(static_cast<int>(lowered.program.tensors.size())),
         proposes(lowered.program.tensors.size(), false),
         wishes(proposes),
@@ -164,7 +164,7 @@ class OperatorVotes {
     }
   }
 
-  const ops::LoweredBlock& lowered_;
+  const ops::LoweredFusionBlock& lowered_;
   const te::Program& program_;
   const int64_t lanes_;
 };
@@ -178,7 +178,7 @@ class Votes {
   }
 
   // Transfers the groups and votes of a lowering's tensors to the graph's values.
-  void Add(const ops::LoweredBlock& lowered, OperatorVotes votes) {
+  void Add(const ops::LoweredFusionBlock& lowered, OperatorVotes votes) {
     const auto tensors = static_cast<te::TensorId>(lowered.program.tensors.size());
     std::map<int, int> value_of_group;
     for (te::TensorId t = 0; t < tensors; ++t) {
@@ -236,7 +236,7 @@ absl::Status AddVotes(const ecg::Graph& graph, ecg::NodeId id, int64_t lanes, Vo
     image = image || graph.value(v).type.shape.size() >= 2;
   }
   if (!image) return absl::OkStatus();
-  ASSIGN_OR_RETURN(const ops::LoweredBlock lowered, ops::LowerNodes(graph, {id}, outputs));
+  ASSIGN_OR_RETURN(const ops::LoweredFusionBlock lowered, ops::LowerNodes(graph, {id}, outputs));
   votes->Add(lowered, OperatorVotes(lowered, lanes));
   return absl::OkStatus();
 }
@@ -252,10 +252,10 @@ LayoutCost CostOfKernels(const ecg::Graph& graph, const DeviceModel& device, int
   return [&graph, &device, threads, known = std::map<std::string, double>()](
              ecg::NodeId id, const ValueLayouts& tried) mutable -> absl::StatusOr<double> {
     const std::vector<ecg::ValueId> live_out = LiveOutOf(graph, {id});
-    const std::string signature = SignBlock(graph, {id}, live_out, tried).text;
+    const std::string signature = SignFusionBlock(graph, {id}, live_out, tried).text;
     auto it = known.find(signature);
     if (it == known.end()) {
-      ASSIGN_OR_RETURN(const BlockKernel kernel, MakeBlockKernel(graph, {id}, live_out, tried, device));
+      ASSIGN_OR_RETURN(const FusionKernel kernel, MakeFusionKernel(graph, {id}, live_out, tried, device));
       const movement::KernelCost cost = movement::EstimateCost(kernel.kernel, device, threads);
       it = known.emplace(signature, cost.latency_ns + kHiddenShare * cost.compute_ns).first;
     }

@@ -4,7 +4,7 @@
 
 #include <random>
 
-#include "compiler/pipeline/testing/run_block.h"
+#include "compiler/pipeline/testing/run_fusion_block.h"
 
 namespace fusion {
 namespace {

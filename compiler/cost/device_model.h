@@ -40,11 +40,11 @@ struct ThreadsBarrier {
   double seconds = 0;
 };
 
-// What a unit keeps of the work-groups that run on it at the same time, on devices that hide the latency of one
+// The resources of a unit that its work-groups share at the same time, on devices that hide the latency of one
 // work-group behind others. All 0 where the device has no such limits.
 struct UnitLimits {
-  int64_t registers = 0;     // of 32 bits, of all its work-items
-  int64_t shared_bytes = 0;  // shared memory
+  int64_t registers = 0;       // of 32 bits, of all its work-items
+  int64_t shared_bytes = 0;    // shared memory
   int64_t reserved_bytes = 0;  // shared memory that the system takes from each work-group
   int work_items = 0;
   int work_groups = 0;
@@ -77,8 +77,8 @@ struct DeviceModel {
   // Cycles of one vector exponential relative to one vector FMA. Functions that are no arithmetic cost this many times
   // what the table of operations says, divided by what it says of the exponential (compiler/te/scalar/op_table.h).
   double special_cycles_ratio = 11;
-  double launch_s = 2e-6;             // one kernel launch with all threads; kind cpu: one call of the thread pool
-  double barrier_s = 1e-6;            // between phases: of all threads, or of a persistent kernel's work-groups
+  double launch_s = 2e-6;   // one kernel launch with all threads; kind cpu: one call of the thread pool
+  double barrier_s = 1e-6;  // between phases: of all threads, or of a persistent kernel's work-groups
   // Kind cpu: the barrier where fewer than all threads work, in ascending order. One thread waits for nobody.
   std::vector<ThreadsBarrier> fewer_threads;
   std::string host_isa = "avx2";  // kinds other than cpu: the ISA of the host processor, avx2 or neon
@@ -95,9 +95,9 @@ struct DeviceModel {
 
   // Are the phases of a kernel one launch, with nothing but a barrier between them, also if it is not persistent?
   bool PhasesShareLaunch() const { return kind == "cpu"; }
-  // What a barrier costs this many threads.
+  // Seconds that a barrier costs this many threads.
   double BarrierSeconds(int threads) const;
-  // What a launch costs beside its work. Within a run on a CPU that is a barrier, too.
+  // Seconds that a launch costs beside its work. Within a run on a CPU that is a barrier, too.
   double LaunchSeconds(int threads) const { return PhasesShareLaunch() ? BarrierSeconds(threads) : launch_s; }
 
   // Is a task's scratch ordinary memory, which the caches hold as far as they reach? On other devices it is a memory of

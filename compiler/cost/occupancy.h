@@ -11,7 +11,7 @@
 
 namespace fusion {
 
-// What one work-group takes.
+// The resources that one work-group takes.
 struct GroupDemand {
   int work_items = 1;
   int registers = 0;         // of 32 bits, of each work-item

@@ -6,8 +6,8 @@
 
 namespace fusion {
 
-// What a core's ports do in a cycle, and how long they are busy with a part of a register tile. The figures are those
-// of x86 cores.
+// The work of a core's ports in a cycle, and how long they are busy with a part of a register tile. The figures are
+// those of x86 cores.
 struct PortModel {
   double fmas_per_cycle = 2;   // of vectors
   double loads_per_cycle = 2;  // of vectors, from the nearest cache

@@ -5,7 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
-#include "compiler/kernels/block_signature.h"
+#include "compiler/kernels/fusion_signature.h"
 #include "compiler/movement/pressure.h"
 #include "runtime/base/status_macros.h"
 
@@ -39,29 +39,29 @@ void KernelCache::Start(const ecg::Graph* graph, const ValueLayouts* layouts, co
   loops_ = ecg::LoopsOf(*graph);
 }
 
-KernelCache::Block& KernelCache::Find(const FusionBlock& block) {
-  auto it = blocks_.find(block);
-  if (it == blocks_.end()) it = blocks_.emplace(block, Make(block)).first;
+KernelCache::Entry& KernelCache::Find(const FusionBlock& fusion_block) {
+  auto it = fusion_blocks_.find(fusion_block);
+  if (it == fusion_blocks_.end()) it = fusion_blocks_.emplace(fusion_block, Make(fusion_block)).first;
   return it->second;
 }
 
-KernelCache::Block KernelCache::Make(const FusionBlock& block) {
-  if (absl::Status same = ecg::CheckSameLoop(*graph_, loops_, block.Members()); !same.ok()) {
+KernelCache::Entry KernelCache::Make(const FusionBlock& fusion_block) {
+  if (absl::Status same = ecg::CheckSameLoop(*graph_, loops_, fusion_block.Members()); !same.ok()) {
     return {std::move(same), {}, nullptr};
   }
-  const std::vector<ecg::ValueId> live_out = LiveOutOf(*graph_, block);
-  BlockSignature signature = SignBlock(*graph_, block, live_out, *layouts_);
+  const std::vector<ecg::ValueId> live_out = LiveOutOf(*graph_, fusion_block);
+  FusionSignature signature = SignFusionBlock(*graph_, fusion_block, live_out, *layouts_);
   if (const auto known = prototypes_.find(signature.text); known != prototypes_.end()) {
     return {known->second, std::move(signature.values), nullptr};
   }
-  absl::StatusOr<BlockKernel> made =
-      MakeBlockKernel(*graph_, block, live_out, *layouts_, *device_, {{}, disabled_passes_});
+  absl::StatusOr<FusionKernel> made =
+      MakeFusionKernel(*graph_, fusion_block, live_out, *layouts_, *device_, {{}, disabled_passes_});
   if (!made.ok()) return {made.status(), {}, nullptr};  // not shared: the message names this fusion block's nodes
-  if (made->fits.ok() && block.Members().size() > 1) {
+  if (made->fits.ok() && fusion_block.Members().size() > 1) {
     made->fits = movement::CheckPressure(made->kernel, *device_, threads_);
   }
-  const BlockAccount account = AccountOf(*made, typical_, threads_);
-  auto kernel = std::make_shared<const BlockKernel>(*std::move(made));
+  const FusionBlockAccount account = AccountOf(*made, typical_, threads_);
+  auto kernel = std::make_shared<const FusionKernel>(*std::move(made));
   auto prototype = std::make_shared<const Prototype>(Prototype{kernel, signature.values, account});
   // A weight that is no argument was read while lowering. The kernel then depends on the weight's elements, not only on
   // its type, and cannot be shared.
@@ -73,38 +73,40 @@ KernelCache::Block KernelCache::Make(const FusionBlock& block) {
 }
 
 KernelCache::KernelOr KernelCache::Get(const FusionBlock& nodes) {
-  Block& block = Find(nodes);
-  if (block.kernel == nullptr) {
-    if (!block.prototype.ok()) return block.prototype.status();
-    const Prototype& prototype = **block.prototype;
-    BlockKernel kernel = WithValues(*prototype.kernel, prototype.values, block.values);
-    kernel.fits = Renamed(*graph_, kernel.fits, prototype.values, block.values);
-    kernel.reason = Renamed(*graph_, kernel.reason, prototype.values, block.values);
-    block.kernel = std::make_shared<const BlockKernel>(std::move(kernel));
+  Entry& fusion_block = Find(nodes);
+  if (fusion_block.kernel == nullptr) {
+    if (!fusion_block.prototype.ok()) return fusion_block.prototype.status();
+    const Prototype& prototype = **fusion_block.prototype;
+    FusionKernel kernel = WithValues(*prototype.kernel, prototype.values, fusion_block.values);
+    kernel.fits = Renamed(*graph_, kernel.fits, prototype.values, fusion_block.values);
+    kernel.reason = Renamed(*graph_, kernel.reason, prototype.values, fusion_block.values);
+    fusion_block.kernel = std::make_shared<const FusionKernel>(std::move(kernel));
   }
-  return block.kernel;
+  return fusion_block.kernel;
 }
 
-absl::StatusOr<BlockAccount> KernelCache::Fit(const FusionBlock& nodes) {
-  const Block& block = Find(nodes);
-  if (!block.prototype.ok()) return absl::FailedPreconditionError(std::string(block.prototype.status().message()));
-  const Prototype& prototype = **block.prototype;
-  RETURN_IF_ERROR(Renamed(*graph_, prototype.kernel->fits, prototype.values, block.values));
+absl::StatusOr<FusionBlockAccount> KernelCache::Fit(const FusionBlock& nodes) {
+  const Entry& fusion_block = Find(nodes);
+  if (!fusion_block.prototype.ok())
+    return absl::FailedPreconditionError(std::string(fusion_block.prototype.status().message()));
+  const Prototype& prototype = **fusion_block.prototype;
+  RETURN_IF_ERROR(Renamed(*graph_, prototype.kernel->fits, prototype.values, fusion_block.values));
   return prototype.account;
 }
 
 double KernelCache::EstimateNs(const FusionBlock& nodes) {
-  const Block& block = Find(nodes);
-  return block.prototype.ok() ? (*block.prototype)->account.estimate_ns : 0;
+  const Entry& fusion_block = Find(nodes);
+  return fusion_block.prototype.ok() ? (*fusion_block.prototype)->account.estimate_ns : 0;
 }
 
-absl::StatusOr<BlockKernel> KernelCache::Schedule(const FusionBlock& block, const Choices& choices) const {
-  return MakeBlockKernel(*graph_, block, LiveOutOf(*graph_, block), *layouts_, *device_, {choices, disabled_passes_});
+absl::StatusOr<FusionKernel> KernelCache::Schedule(const FusionBlock& fusion_block, const Choices& choices) const {
+  return MakeFusionKernel(*graph_, fusion_block, LiveOutOf(*graph_, fusion_block), *layouts_, *device_,
+                          {choices, disabled_passes_});
 }
 
-void KernelCache::Replace(const FusionBlock& block, BlockKernel kernel) {
+void KernelCache::Replace(const FusionBlock& fusion_block, FusionKernel kernel) {
   kernel.measured = true;
-  Find(block).kernel = std::make_shared<const BlockKernel>(std::move(kernel));
+  Find(fusion_block).kernel = std::make_shared<const FusionKernel>(std::move(kernel));
 }
 
 }  // namespace fusion

@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "compiler/pipeline/testing/run_block.h"
+#include "compiler/pipeline/testing/run_fusion_block.h"
 
 namespace fusion {
 namespace {
@@ -61,7 +61,7 @@ TEST(KernelCache, AReplacementIsOfOneBlock) {
   Started one(maker.graph());
   const auto before = one.cache.Get({0, 1});
   ASSERT_TRUE(before.ok()) << before.status();
-  BlockKernel other = **before;
+  FusionKernel other = **before;
   other.key = "another";
   one.cache.Replace({0, 1}, other);
   EXPECT_EQ((*one.cache.Get({0, 1}))->key, "another");

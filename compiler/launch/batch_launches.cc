@@ -20,16 +20,16 @@ namespace {
 constexpr double kWorthBatching = 8;
 
 // The kernel's computing time with one thread, if it leaves units idle; otherwise 0.
-double IdleNs(const BlockKernel& block, const DeviceModel& device) {
+double IdleNs(const FusionKernel& fusion_kernel, const DeviceModel& device) {
   int64_t tasks = 0;
-  for (const movement::Phase& phase : block.kernel.phases) tasks = std::max(tasks, phase.tasks());
-  if (tasks >= LikelyUnits(device) || block.kernel.persistent) return 0;
-  return movement::EstimateCost(block.kernel, device, 1).latency_ns - 1e9 * device.LaunchSeconds(1);
+  for (const movement::Phase& phase : fusion_kernel.kernel.phases) tasks = std::max(tasks, phase.tasks());
+  if (tasks >= LikelyUnits(device) || fusion_kernel.kernel.persistent) return 0;
+  return movement::EstimateCost(fusion_kernel.kernel, device, 1).latency_ns - 1e9 * device.LaunchSeconds(1);
 }
 
 }  // namespace
 
-std::vector<std::vector<size_t>> BatchLaunches(const std::vector<std::shared_ptr<const BlockKernel>>& kernels,
+std::vector<std::vector<size_t>> BatchLaunches(const std::vector<std::shared_ptr<const FusionKernel>>& kernels,
                                                const ElidedCopies& elided, const DeviceModel& device,
                                                BatchKernels which) {
   const std::vector<std::set<size_t>> before = Dependencies(kernels, elided);
@@ -40,16 +40,17 @@ std::vector<std::vector<size_t>> BatchLaunches(const std::vector<std::shared_ptr
   std::map<std::pair<int, std::string>, std::vector<size_t>> alike;
   for (size_t b = 0; b < kernels.size(); ++b) {
     for (size_t other : before[b]) depth[b] = std::max(depth[b], depth[other] + 1);
-    if (elided.blocks.count(b) == 0) alike[{depth[b], kernels[b]->key}].push_back(b);
+    if (elided.fusion_blocks.count(b) == 0) alike[{depth[b], kernels[b]->key}].push_back(b);
   }
   std::vector<std::vector<size_t>> launches;
-  for (const auto& [key, blocks] : alike) {
-    const double ns = which != BatchKernels::kNone && blocks.size() > 1 ? IdleNs(*kernels[blocks[0]], device) : 0;
-    const bool worth = ns * static_cast<double>(blocks.size()) >= kWorthBatching * 1e9 * device.launch_s;
+  for (const auto& [key, fusion_blocks] : alike) {
+    const double ns =
+        which != BatchKernels::kNone && fusion_blocks.size() > 1 ? IdleNs(*kernels[fusion_blocks[0]], device) : 0;
+    const bool worth = ns * static_cast<double>(fusion_blocks.size()) >= kWorthBatching * 1e9 * device.launch_s;
     int64_t bytes = 0;
-    for (size_t b : blocks) {
+    for (size_t b : fusion_blocks) {
       bytes += WrittenBytes(*kernels[b]);
-      if (b == blocks[0] || !worth || bytes > most_bytes) {
+      if (b == fusion_blocks[0] || !worth || bytes > most_bytes) {
         launches.emplace_back();
         bytes = WrittenBytes(*kernels[b]);
       }

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "compiler/cost/device_model.h"
-#include "compiler/kernels/block_kernel.h"
+#include "compiler/kernels/fusion_kernel.h"
 #include "compiler/launch/elide_copies.h"
 
 namespace fusion {
@@ -16,10 +16,10 @@ namespace fusion {
 enum class BatchKernels { kNone, kThatLeaveUnitsIdle };
 
 // Returns the fusion blocks of each launch, in an order in which everything that a launch reads has been written before
-// it. Blocks without a kernel are left out. Kernels that leave units of the device idle when they run alone form a
-// batch if together they have enough work to share out. The bytes that a batch writes stay within the device's largest
-// cache.
-std::vector<std::vector<size_t>> BatchLaunches(const std::vector<std::shared_ptr<const BlockKernel>>& kernels,
+// it. Fusion blocks without a kernel are left out. Kernels that leave units of the device idle when they run alone form
+// a batch if together they have enough work to share out. The bytes that a batch writes stay within the device's
+// largest cache.
+std::vector<std::vector<size_t>> BatchLaunches(const std::vector<std::shared_ptr<const FusionKernel>>& kernels,
                                                const ElidedCopies& elided, const DeviceModel& device,
                                                BatchKernels which = BatchKernels::kThatLeaveUnitsIdle);
 

@@ -31,12 +31,12 @@ struct Work {
   double Ns(double units) const { return std::max({longest_ns, memory_ns, compute_ns / units}); }
 };
 
-Work WorkOf(const BlockKernel& block, size_t sets, const DeviceModel& device) {
+Work WorkOf(const FusionKernel& fusion_kernel, size_t sets, const DeviceModel& device) {
   const int units = device.parallel_units;
-  const double serial_ns = movement::EstimateCost(block.kernel, device, 1).compute_ns;
-  const movement::KernelCost cost = movement::EstimateCost(block.kernel, device, units);
+  const double serial_ns = movement::EstimateCost(fusion_kernel.kernel, device, 1).compute_ns;
+  const movement::KernelCost cost = movement::EstimateCost(fusion_kernel.kernel, device, units);
   double footprint = 0;
-  for (const movement::Buffer& buffer : block.kernel.buffers) {
+  for (const movement::Buffer& buffer : fusion_kernel.kernel.buffers) {
     if (movement::IsArgument(buffer)) footprint += static_cast<double>(movement::SizeBytes(buffer));
   }
   const double count = static_cast<double>(sets);
@@ -45,14 +45,14 @@ Work WorkOf(const BlockKernel& block, size_t sets, const DeviceModel& device) {
   work.memory_ns = count * 1e9 * cost.compulsory_bytes / device.CopyBandwidth(4 * footprint);
   // Sets of a batch run beside each other already.
   work.longest_ns = std::max(cost.latency_ns - 1e9 * device.LaunchSeconds(units), work.Ns(units));
-  work.written_bytes = static_cast<int64_t>(sets) * WrittenBytes(block);
+  work.written_bytes = static_cast<int64_t>(sets) * WrittenBytes(fusion_kernel);
   work.touched_bytes = static_cast<int64_t>(count * footprint);
   return work;
 }
 
 class Grouping {
  public:
-  Grouping(const std::vector<std::shared_ptr<const BlockKernel>>& kernels, const ElidedCopies& elided,
+  Grouping(const std::vector<std::shared_ptr<const FusionKernel>>& kernels, const ElidedCopies& elided,
            const std::vector<std::vector<size_t>>& launches, const DeviceModel& device, GroupLaunches which)
       : kernels_(kernels),
         launches_(launches),
@@ -112,25 +112,25 @@ class Grouping {
   }
 
   const Work& Of(size_t launch) {
-    const std::vector<size_t>& blocks = launches_[launch];
-    const auto [it, fresh] = work_.try_emplace({kernels_[blocks[0]].get(), blocks.size()});
-    if (fresh) it->second = WorkOf(*kernels_[blocks[0]], blocks.size(), device_);
+    const std::vector<size_t>& fusion_blocks = launches_[launch];
+    const auto [it, fresh] = work_.try_emplace({kernels_[fusion_blocks[0]].get(), fusion_blocks.size()});
+    if (fresh) it->second = WorkOf(*kernels_[fusion_blocks[0]], fusion_blocks.size(), device_);
     return it->second;
   }
 
-  const std::vector<std::shared_ptr<const BlockKernel>>& kernels_;
+  const std::vector<std::shared_ptr<const FusionKernel>>& kernels_;
   const std::vector<std::vector<size_t>>& launches_;
   DeviceModel device_;  // with the units that may run the bundle
   const GroupLaunches which_;
   int64_t largest_cache_;  // bytes
   LaunchGraph graph_;
   std::set<size_t> ready_;
-  std::map<std::pair<const BlockKernel*, size_t>, Work> work_;  // by kernel and sets
+  std::map<std::pair<const FusionKernel*, size_t>, Work> work_;  // by kernel and sets
 };
 
 }  // namespace
 
-LaunchOrder GroupConcurrentLaunches(const std::vector<std::shared_ptr<const BlockKernel>>& kernels,
+LaunchOrder GroupConcurrentLaunches(const std::vector<std::shared_ptr<const FusionKernel>>& kernels,
                                     const ElidedCopies& elided, const std::vector<std::vector<size_t>>& launches,
                                     const DeviceModel& device, GroupLaunches which) {
   return Grouping(kernels, elided, launches, device, which).Make();

@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "compiler/pipeline/testing/run_block.h"
+#include "compiler/pipeline/testing/run_fusion_block.h"
 
 namespace fusion {
 namespace {
@@ -72,7 +72,7 @@ TEST(ConcurrentLaunches, ReadersOfAnElidedConcatWaitForItsParts) {
   const V joined = g.Op("Concat", {a, b}, {{"axis", int64_t{0}}});
   g.Out(g.Op("Neg", {joined}));
   ElidedCopies elided;
-  elided.blocks = {2};
+  elided.fusion_blocks = {2};
   elided.values[a] = {joined, 0};
   elided.values[b] = {joined, 4 * 64};
   const LaunchOrder order = GroupConcurrentLaunches(KernelOfEachNode(g.graph()), elided, {{0}, {1}, {3}}, Cores(2));

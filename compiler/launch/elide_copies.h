@@ -9,7 +9,7 @@
 #include <set>
 #include <vector>
 
-#include "compiler/kernels/block_kernel.h"
+#include "compiler/kernels/fusion_kernel.h"
 #include "compiler/launch/loop_memory.h"
 
 namespace fusion {
@@ -21,14 +21,14 @@ struct Inside {
 };
 
 struct ElidedCopies {
-  std::set<size_t> blocks;  // the fusion blocks that need no kernel
+  std::set<size_t> fusion_blocks;  // the fusion blocks that need no kernel
   std::map<ecg::ValueId, Inside> values;
 };
 
 // `kernels` are those of all fusion blocks, in order. Some values keep their own memory: inputs, outputs and constants
 // of the graph, values that would not begin on a cache line, and values that two results would hold.
 // Values that loops place stay where these want them.
-ElidedCopies ElideCopies(const ecg::Graph& graph, const std::vector<std::shared_ptr<const BlockKernel>>& kernels,
+ElidedCopies ElideCopies(const ecg::Graph& graph, const std::vector<std::shared_ptr<const FusionKernel>>& kernels,
                          const LoopValues& of_loops = {});
 
 }  // namespace fusion

@@ -5,7 +5,7 @@
 
 #include <functional>
 
-#include "compiler/pipeline/testing/run_block.h"
+#include "compiler/pipeline/testing/run_fusion_block.h"
 
 namespace fusion {
 namespace {
@@ -27,7 +27,7 @@ TEST(ElideCopies, PartsStandInTheirConcat) {
   const V c = g.Op("Concat", {a, b}, {{"axis", kAxis1}});
   g.Out(g.Op("Exp", {c}));
   const ElidedCopies elided = Elided(g);
-  EXPECT_THAT(elided.blocks, ElementsAre(2));
+  EXPECT_THAT(elided.fusion_blocks, ElementsAre(2));
   ASSERT_EQ(elided.values.size(), 2u);
   EXPECT_EQ(elided.values.at(a).whole, c);
   EXPECT_EQ(elided.values.at(a).offset_bytes, 0);
@@ -42,7 +42,7 @@ TEST(ElideCopies, ConcatOfConcats) {
   const V outer = g.Op("Concat", {c, inner}, {{"axis", kAxis0}});
   g.Out(g.Op("Exp", {outer}));
   const ElidedCopies elided = Elided(g);
-  EXPECT_THAT(elided.blocks, ElementsAre(3, 4));
+  EXPECT_THAT(elided.fusion_blocks, ElementsAre(3, 4));
   EXPECT_EQ(elided.values.at(b).whole, inner);
   EXPECT_EQ(elided.values.at(inner).whole, outer);
   EXPECT_EQ(elided.values.at(inner).offset_bytes, 4 * 64 * 32);
@@ -56,7 +56,7 @@ TEST(ElideCopies, ASliceStandsInItsOperand) {
   g.Out(g.Op("Exp", {shaped}));
   g.Out(g.Op("Neg", {a}));
   const ElidedCopies elided = Elided(g);
-  EXPECT_THAT(elided.blocks, ElementsAre(1, 2));
+  EXPECT_THAT(elided.fusion_blocks, ElementsAre(1, 2));
   EXPECT_EQ(elided.values.at(rows).whole, a);
   EXPECT_EQ(elided.values.at(rows).offset_bytes, 4 * 16 * 32);
   EXPECT_EQ(elided.values.at(shaped).whole, rows);
@@ -69,7 +69,7 @@ TEST(ElideCopies, WhatStaysACopy) {
     G g;
     const V c = g.Op("Concat", parts(&g), {{"axis", axis}});
     g.Out(out ? c : g.Op("Exp", {c}));
-    return Elided(g).blocks;
+    return Elided(g).fusion_blocks;
   };
   const Shape shape = {32, 48};
   EXPECT_THAT(concat([&](G* g) { return std::vector{Made(g, shape), Made(g, shape)}; }, kAxis1), IsEmpty());
@@ -84,7 +84,7 @@ TEST(ElideCopies, WhatStaysACopy) {
   const V a = Made(&g, shape), b = Made(&g, shape), c = Made(&g, shape);
   g.Out(g.Op("Exp", {g.Op("Concat", {a, b}, {{"axis", kAxis0}})}));
   g.Out(g.Op("Exp", {g.Op("Concat", {b, c}, {{"axis", kAxis0}})}));
-  EXPECT_THAT(Elided(g).blocks, ElementsAre(3));
+  EXPECT_THAT(Elided(g).fusion_blocks, ElementsAre(3));
 }
 
 }  // namespace

@@ -15,12 +15,12 @@ ecg::ValueId WholeOf(const ElidedCopies& elided, ecg::ValueId value) {
 
 }  // namespace
 
-std::vector<std::set<size_t>> Dependencies(const std::vector<std::shared_ptr<const BlockKernel>>& kernels,
+std::vector<std::set<size_t>> Dependencies(const std::vector<std::shared_ptr<const FusionKernel>>& kernels,
                                            const ElidedCopies& elided) {
   std::vector<std::set<size_t>> before(kernels.size());
   std::map<ecg::ValueId, std::vector<size_t>> writers;
   for (size_t b = 0; b < kernels.size(); ++b) {
-    if (elided.blocks.count(b) > 0) continue;
+    if (elided.fusion_blocks.count(b) > 0) continue;
     for (const KernelArg& arg : kernels[b]->args) {
       if (arg.kind != KernelArg::Kind::kValue || arg.written) continue;
       const auto known = writers.find(WholeOf(elided, arg.value));
@@ -50,12 +50,12 @@ LaunchGraph LaunchGraphOf(const std::vector<std::set<size_t>>& before,
   return graph;
 }
 
-int64_t WrittenBytes(const BlockKernel& block) {
+int64_t WrittenBytes(const FusionKernel& fusion_kernel) {
   int64_t bytes = 0;
   size_t arg = 0;
-  for (const movement::Buffer& buffer : block.kernel.buffers) {
+  for (const movement::Buffer& buffer : fusion_kernel.kernel.buffers) {
     if (!movement::IsArgument(buffer)) continue;
-    const KernelArg& argument = block.args[arg++];
+    const KernelArg& argument = fusion_kernel.args[arg++];
     if (argument.written || argument.kind == KernelArg::Kind::kTemporary) bytes += movement::SizeBytes(buffer);
   }
   return bytes;

@@ -7,13 +7,13 @@
 #include <set>
 #include <vector>
 
-#include "compiler/kernels/block_kernel.h"
+#include "compiler/kernels/fusion_kernel.h"
 #include "compiler/launch/elide_copies.h"
 
 namespace fusion {
 
 // Returns, for each fusion block, the earlier fusion blocks that write what it reads, wholly or in part.
-std::vector<std::set<size_t>> Dependencies(const std::vector<std::shared_ptr<const BlockKernel>>& kernels,
+std::vector<std::set<size_t>> Dependencies(const std::vector<std::shared_ptr<const FusionKernel>>& kernels,
                                            const ElidedCopies& elided);
 
 // Which launches wait for which. A launch is several fusion blocks.
@@ -22,10 +22,11 @@ struct LaunchGraph {
   std::vector<size_t> waits;            // of each launch, how many it waits for
 };
 // `before` is what Dependencies returns.
-LaunchGraph LaunchGraphOf(const std::vector<std::set<size_t>>& before, const std::vector<std::vector<size_t>>& launches);
+LaunchGraph LaunchGraphOf(const std::vector<std::set<size_t>>& before,
+                          const std::vector<std::vector<size_t>>& launches);
 
 // Bytes of the results and temporaries of a kernel.
-int64_t WrittenBytes(const BlockKernel& block);
+int64_t WrittenBytes(const FusionKernel& fusion_kernel);
 
 }  // namespace fusion
 

@@ -109,13 +109,13 @@ LoopValues ValuesOfLoops(const ecg::Graph& graph, const ecg::Loops& loops) {
 }
 
 std::vector<LoopSegment> SegmentsOf(const ecg::Graph& graph, const ecg::Loops& loops,
-                                    const std::vector<FusionBlock>& blocks, std::set<size_t>* boundaries) {
+                                    const std::vector<FusionBlock>& fusion_blocks, std::set<size_t>* boundaries) {
   // The groups that are ordered: each loop with its boundaries, and each other fusion block.
   const auto num_loops = static_cast<int>(loops.list.size());
   std::vector<int> group_of_node(graph.nodes().size(), 0);
-  std::vector<int> group_of_block(blocks.size(), 0);
-  for (size_t b = 0; b < blocks.size(); ++b) {
-    const ecg::NodeId first = blocks[b].nodes[0];
+  std::vector<int> group_of_block(fusion_blocks.size(), 0);
+  for (size_t b = 0; b < fusion_blocks.size(); ++b) {
+    const ecg::NodeId first = fusion_blocks[b].nodes[0];
     int loop = loops.of_node[first];
     if (loop == ecg::Loops::kBoundary) {
       boundaries->insert(b);
@@ -124,16 +124,16 @@ std::vector<LoopSegment> SegmentsOf(const ecg::Graph& graph, const ecg::Loops& l
       }
     }
     group_of_block[b] = loop >= 0 ? loop : num_loops + static_cast<int>(b);
-    for (const ecg::NodeId id : blocks[b].nodes) group_of_node[id] = group_of_block[b];
+    for (const ecg::NodeId id : fusion_blocks[b].nodes) group_of_node[id] = group_of_block[b];
   }
-  const size_t groups = static_cast<size_t>(num_loops) + blocks.size();
+  const size_t groups = static_cast<size_t>(num_loops) + fusion_blocks.size();
   std::vector<std::set<int>> after(groups);
   std::vector<int> waits(groups, 0);
   std::vector<std::vector<size_t>> members(groups);
-  for (size_t b = 0; b < blocks.size(); ++b) {
+  for (size_t b = 0; b < fusion_blocks.size(); ++b) {
     const int group = group_of_block[b];
     members[group].push_back(b);
-    for (const ecg::NodeId id : blocks[b].Members()) {
+    for (const ecg::NodeId id : fusion_blocks[b].Members()) {
       for (const ecg::ValueId v : graph.node(id).inputs) {
         if (v == ecg::kNone || graph.value(v).producer == ecg::kNone) continue;
         const int before = group_of_node[graph.value(v).producer];
@@ -153,7 +153,7 @@ std::vector<LoopSegment> SegmentsOf(const ecg::Graph& graph, const ecg::Loops& l
     const int loop = group < num_loops ? group : ecg::Loops::kOnce;
     if (segments.empty() || loop >= 0 || segments.back().loop >= 0) segments.push_back({loop, {}});
     for (const size_t b : members[group]) {
-      if (boundaries->count(b) == 0) segments.back().blocks.push_back(b);
+      if (boundaries->count(b) == 0) segments.back().fusion_blocks.push_back(b);
     }
     for (const int next : after[group]) {
       if (--waits[next] == 0) ready.emplace(members[next][0], next);
@@ -162,11 +162,11 @@ std::vector<LoopSegment> SegmentsOf(const ecg::Graph& graph, const ecg::Loops& l
   return segments;
 }
 
-std::vector<LaunchLoop> LoopsOfLaunches(const ecg::Loops& loops, const std::vector<FusionBlock>& blocks,
+std::vector<LaunchLoop> LoopsOfLaunches(const ecg::Loops& loops, const std::vector<FusionBlock>& fusion_blocks,
                                         const std::vector<std::vector<size_t>>& launches) {
   std::vector<LaunchLoop> result;
   for (size_t l = 0; l < launches.size(); ++l) {
-    const int loop = loops.of_node[blocks[launches[l][0]].nodes[0]];
+    const int loop = loops.of_node[fusion_blocks[launches[l][0]].nodes[0]];
     if (loop < 0) continue;
     if (result.empty() || result.back().loop != loop) {
       result.push_back({loop, l, l, loops.list[static_cast<size_t>(loop)].trips});

@@ -54,12 +54,12 @@ LoopValues ValuesOfLoops(const ecg::Graph& graph, const ecg::Loops& loops);
 // Fusion blocks that run together: those of one loop, or those that run once between loops.
 struct LoopSegment {
   int loop = ecg::Loops::kOnce;
-  std::vector<size_t> blocks;  // ascending; without the boundaries
+  std::vector<size_t> fusion_blocks;  // ascending; without the boundaries
 };
 // Returns all fusion blocks but the boundaries, in an order of segments in which everything that is read has been
 // written before. `boundaries` gets the others.
 std::vector<LoopSegment> SegmentsOf(const ecg::Graph& graph, const ecg::Loops& loops,
-                                    const std::vector<FusionBlock>& blocks, std::set<size_t>* boundaries);
+                                    const std::vector<FusionBlock>& fusion_blocks, std::set<size_t>* boundaries);
 
 // Launches [first, end) run once an iteration.
 struct LaunchLoop {
@@ -75,7 +75,7 @@ struct LoopPlan {
 };
 
 // Returns the loops of launches, each of which is some fusion blocks. The launches of a loop are neighbours.
-std::vector<LaunchLoop> LoopsOfLaunches(const ecg::Loops& loops, const std::vector<FusionBlock>& blocks,
+std::vector<LaunchLoop> LoopsOfLaunches(const ecg::Loops& loops, const std::vector<FusionBlock>& fusion_blocks,
                                         const std::vector<std::vector<size_t>>& launches);
 
 }  // namespace fusion

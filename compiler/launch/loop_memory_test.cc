@@ -119,10 +119,10 @@ TEST(SegmentsOf, ALoopIsOneSegmentBetweenWhatRunsOnce) {
   const ecg::Graph graph = Recurrence(false);
   const auto loops = ecg::FindLoops(graph);
   ASSERT_TRUE(loops.ok());
-  std::vector<FusionBlock> blocks;
-  for (ecg::NodeId id = 0; id < static_cast<ecg::NodeId>(graph.nodes().size()); ++id) blocks.push_back({id});
+  std::vector<FusionBlock> fusion_blocks;
+  for (ecg::NodeId id = 0; id < static_cast<ecg::NodeId>(graph.nodes().size()); ++id) fusion_blocks.push_back({id});
   std::set<size_t> boundaries;
-  const std::vector<LoopSegment> segments = SegmentsOf(graph, *loops, blocks, &boundaries);
+  const std::vector<LoopSegment> segments = SegmentsOf(graph, *loops, fusion_blocks, &boundaries);
   ASSERT_EQ(segments.size(), 3u);
   EXPECT_EQ(segments[0].loop, ecg::Loops::kOnce);
   EXPECT_EQ(segments[1].loop, 0);
@@ -131,12 +131,12 @@ TEST(SegmentsOf, ALoopIsOneSegmentBetweenWhatRunsOnce) {
               UnorderedElementsAre(static_cast<size_t>(loops->list[0].begin), static_cast<size_t>(loops->list[0].end)));
   std::vector<std::vector<size_t>> launches;
   for (const LoopSegment &segment : segments) {
-    for (const size_t b : segment.blocks) launches.push_back({b});
+    for (const size_t b : segment.fusion_blocks) launches.push_back({b});
   }
-  const std::vector<LaunchLoop> of_launches = LoopsOfLaunches(*loops, blocks, launches);
+  const std::vector<LaunchLoop> of_launches = LoopsOfLaunches(*loops, fusion_blocks, launches);
   ASSERT_EQ(of_launches.size(), 1u);
-  EXPECT_EQ(of_launches[0].first, segments[0].blocks.size());
-  EXPECT_EQ(of_launches[0].end, segments[0].blocks.size() + segments[1].blocks.size());
+  EXPECT_EQ(of_launches[0].first, segments[0].fusion_blocks.size());
+  EXPECT_EQ(of_launches[0].end, segments[0].fusion_blocks.size() + segments[1].fusion_blocks.size());
   EXPECT_EQ(of_launches[0].trips, 4);
 }
 

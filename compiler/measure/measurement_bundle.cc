@@ -17,7 +17,7 @@ void MeasurementBundles::Add(const std::string& key, KernelSequence kernels) { b
 
 absl::StatusOr<std::vector<std::string>> MeasurementBundles::MakeBundles(absl::Span<const std::string> keys) {
   std::vector<const KernelSequence*> sequences;
-  std::vector<const BlockKernel*> kernels;
+  std::vector<const FusionKernel*> kernels;
   for (const std::string& key : keys) {
     auto it = by_key_.find(key);
     if (it == by_key_.end()) return absl::InternalError(absl::StrCat("no fusion block was asked under key ", key));

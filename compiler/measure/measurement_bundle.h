@@ -11,7 +11,7 @@
 #include "absl/types/span.h"
 #include "compiler/api/compile_context.h"
 #include "compiler/cost/latency_oracle.h"
-#include "compiler/kernels/block_kernel.h"
+#include "compiler/kernels/fusion_kernel.h"
 
 namespace fusion {
 

@@ -10,16 +10,16 @@
 
 namespace fusion {
 
-std::vector<std::string> MemoryOf(const BlockKernel& block, size_t launch, const ElidedCopies& elided,
+std::vector<std::string> MemoryOf(const FusionKernel& fusion_kernel, size_t launch, const ElidedCopies& elided,
                                   const LoopMemory& loops) {
   std::vector<std::string> memory;
-  for (size_t a = 0; a < block.args.size(); ++a) {
-    const KernelArg& arg = block.args[a];
+  for (size_t a = 0; a < fusion_kernel.args.size(); ++a) {
+    const KernelArg& arg = fusion_kernel.args[a];
     std::string& name = memory.emplace_back();
     if (arg.kind == KernelArg::Kind::kTemporary) {
       name = absl::StrCat("temporary ", launch, " ", a);
     } else if (arg.value == ecg::kNone) {
-      name = absl::StrCat("literal ", block.key, " ", a);
+      name = absl::StrCat("literal ", fusion_kernel.key, " ", a);
     } else {
       ecg::ValueId value = arg.value;
       for (auto it = elided.values.find(value); it != elided.values.end(); it = elided.values.find(value)) {
@@ -33,7 +33,7 @@ std::vector<std::string> MemoryOf(const BlockKernel& block, size_t launch, const
       } else {
         name = absl::StrCat("loop memory ", place->second.memory);
       }
-      if (arg.pack >= 0) absl::StrAppend(&name, " packed ", block.kernel.buffers[a].elements);
+      if (arg.pack >= 0) absl::StrAppend(&name, " packed ", fusion_kernel.kernel.buffers[a].elements);
     }
   }
   return memory;
@@ -42,7 +42,7 @@ std::vector<std::string> MemoryOf(const BlockKernel& block, size_t launch, const
 namespace {
 
 // The loop in which the kernel runs, or ecg::Loops::kOnce or kBoundary.
-int LoopOf(const ecg::Graph& graph, const ecg::Loops& loops, const BlockKernel& kernel) {
+int LoopOf(const ecg::Graph& graph, const ecg::Loops& loops, const FusionKernel& kernel) {
   for (const KernelArg& arg : kernel.args) {
     if (!arg.written || arg.kind != KernelArg::Kind::kValue) continue;
     return loops.of_node[graph.value(arg.value).producer];
@@ -52,7 +52,7 @@ int LoopOf(const ecg::Graph& graph, const ecg::Loops& loops, const BlockKernel& 
 
 }  // namespace
 
-const movement::SequenceKernel& PlanPricer::Known(const BlockKernel& kernel) {
+const movement::SequenceKernel& PlanPricer::Known(const FusionKernel& kernel) {
   auto it = known_.find(kernel.key);
   if (it == known_.end()) {
     it = known_.emplace(kernel.key, movement::MakeSequenceKernel(kernel.kernel, device_, threads_)).first;
@@ -69,7 +69,7 @@ PlanEstimate PlanPricer::Price(const ecg::Graph& graph, const KernelSequence& ke
     elided = ElideCopies(graph, kernels, ValuesOfLoops(graph, loops));
     for (size_t b = 0; b < kernels.size() && !loops.empty(); ++b) {
       const int loop = LoopOf(graph, loops, *kernels[b]);
-      if (loop == ecg::Loops::kBoundary) elided.blocks.insert(b);
+      if (loop == ecg::Loops::kBoundary) elided.fusion_blocks.insert(b);
       if (loop < 0) continue;
       further_ns += static_cast<double>(loops.list[static_cast<size_t>(loop)].trips - 1) *
                     movement::EstimateCost(kernels[b]->kernel, device_, threads_).latency_ns;
@@ -82,7 +82,7 @@ PlanEstimate PlanPricer::Price(const ecg::Graph& graph, const KernelSequence& ke
   PlanEstimate estimate;
   std::vector<movement::SequenceLaunch> sequence;
   for (size_t l = 0; l < order.launches.size(); ++l) {
-    const BlockKernel& first = *kernels[order.launches[l][0]];
+    const FusionKernel& first = *kernels[order.launches[l][0]];
     movement::SequenceLaunch launch{
         &first.kernel, MemoryOf(first, l, elided), {}, !order.concurrent.empty() && order.concurrent[l], &Known(first)};
     for (size_t other = 1; other < order.launches[l].size(); ++other) {

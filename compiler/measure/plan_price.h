@@ -9,7 +9,7 @@
 
 #include "compiler/cost/device_model.h"
 #include "compiler/ecg/graph.h"
-#include "compiler/kernels/block_kernel.h"
+#include "compiler/kernels/fusion_kernel.h"
 #include "compiler/launch/elide_copies.h"
 #include "compiler/launch/loop_memory.h"
 #include "compiler/movement/sequence_cost.h"
@@ -20,7 +20,7 @@ namespace fusion {
 // Returns which memory each argument of launch number `launch` is, for movement::EstimateSequence. A constant that is
 // packed is another memory than the constant as it was; packed copies of one size are taken for the same
 // (share_packings.h). Values that a loop places have the memory that their iterations share.
-std::vector<std::string> MemoryOf(const BlockKernel& block, size_t launch, const ElidedCopies& elided,
+std::vector<std::string> MemoryOf(const FusionKernel& fusion_kernel, size_t launch, const ElidedCopies& elided,
                                   const LoopMemory& loops = {});
 
 // Prices plans of one graph for one device; remembers what it needs to know of each kernel. Not thread-safe.
@@ -35,7 +35,7 @@ class PlanPricer {
   PlanEstimate Price(const ecg::Graph& graph, const KernelSequence& kernels);
 
  private:
-  const movement::SequenceKernel& Known(const BlockKernel& kernel);
+  const movement::SequenceKernel& Known(const FusionKernel& kernel);
 
   const DeviceModel& device_;
   const int threads_;

@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "compiler/api/compile_context.h"
-#include "compiler/measure/block_oracle.h"
+#include "compiler/measure/fusion_oracle.h"
 #include "compiler/measure/testing/pairs.h"
 
 namespace fusion {
@@ -12,12 +12,12 @@ namespace {
 class PlanPrice : public ::testing::Test {
  protected:
   // Prices the plan of a graph with these fusion blocks.
-  PlanEstimate Price(const testing::GraphMaker& maker, const std::vector<FusionBlock>& blocks) {
+  PlanEstimate Price(const testing::GraphMaker& maker, const std::vector<FusionBlock>& fusion_blocks) {
     context_.device = &device_;
     context_.oracle = &estimates_;
-    GraphBlockOracle oracle(context_, 1);
+    GraphFusionOracle oracle(context_, 1);
     oracle.Start(&maker.graph(), &layouts_);
-    const auto estimate = oracle.EstimatePlan(maker.graph(), blocks);
+    const auto estimate = oracle.EstimatePlan(maker.graph(), fusion_blocks);
     EXPECT_TRUE(estimate.ok()) << estimate.status();
     return estimate.value_or(PlanEstimate());
   }

@@ -52,7 +52,7 @@ std::vector<std::string> KeysInGroups(const std::vector<KernelQuestion>& asked, 
   return keys;
 }
 
-std::string StructureKey(const BlockKernel& kernel, const DeviceModel& device, int threads) {
+std::string StructureKey(const FusionKernel& kernel, const DeviceModel& device, int threads) {
   return Sha256Hex(
       absl::StrCat(WithoutNumbers(movement::Print(kernel.kernel)), "|", device.Fingerprint(), "|threads=", threads));
 }

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "compiler/cost/device_model.h"
-#include "compiler/kernels/block_kernel.h"
+#include "compiler/kernels/fusion_kernel.h"
 
 namespace fusion {
 
@@ -26,7 +26,7 @@ std::string QuestionKey(const KernelSequence& kernels, const DeviceModel& device
 std::vector<std::string> KeysInGroups(const std::vector<KernelQuestion>& asked, const DeviceModel& device, int threads);
 
 // Returns a key that is equal for kernels that do the same at other sizes. Trials of one are worth a try for the other.
-std::string StructureKey(const BlockKernel& kernel, const DeviceModel& device, int threads);
+std::string StructureKey(const FusionKernel& kernel, const DeviceModel& device, int threads);
 
 }  // namespace fusion
 

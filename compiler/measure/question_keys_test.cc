@@ -12,7 +12,7 @@ namespace {
 class QuestionKeysTest : public ::testing::Test {
  protected:
   QuestionKeysTest() { kernels_.Start(&maker_.graph(), &layouts_, &device_); }
-  std::shared_ptr<const BlockKernel> Kernel(const std::vector<ecg::NodeId>& nodes) {
+  std::shared_ptr<const FusionKernel> Kernel(const std::vector<ecg::NodeId>& nodes) {
     const KernelCache::KernelOr kernel = kernels_.Get(nodes);
     EXPECT_TRUE(kernel.ok()) << kernel.status();
     return *kernel;

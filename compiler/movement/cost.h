@@ -32,9 +32,9 @@ struct KernelCost {
   double latency_ns = 0;
 };
 
-// What each level of memory serves, parallel to `device.memory`: arguments and what phases hand to each other, each
-// element once in each phase that touches it, from the level that holds four times all buffers (they are taken as
-// cold); a task's scratch from the level that holds it.
+// The bytes that each level of memory serves, parallel to `device.memory`: arguments and what phases hand to each
+// other, each element once in each phase that touches it, from the level that holds four times all buffers (they are
+// taken as cold); a task's scratch from the level that holds it.
 std::vector<double> BytesByLevel(const Kernel& kernel, const DeviceModel& device);
 
 // One phase of a kernel.

@@ -6,7 +6,7 @@
 
 #include "compiler/cost/stored_devices.h"
 #include "compiler/schedule/nest/form_stages.h"
-#include "compiler/schedule/schedule_block.h"
+#include "compiler/schedule/schedule_fusion_block.h"
 
 namespace fusion::movement {
 namespace {
@@ -24,8 +24,8 @@ DeviceModel MeasuredCore() {
 KernelCost CostOf(const std::string& text, const std::map<te::TensorId, Layout>& layouts = {}) {
   te::Program program = te::Parse(text).value();
   te::Program staged = FormStages(std::move(program)).value();
-  ScheduledBlock block = ScheduleBlock(staged, layouts, MeasuredCore()).value();
-  return EstimateCost(block.kernel, MeasuredCore(), 1);
+  ScheduledFusionBlock scheduled = ScheduleFusionBlock(staged, layouts, MeasuredCore()).value();
+  return EstimateCost(scheduled.kernel, MeasuredCore(), 1);
 }
 
 void ExpectWithin2(double estimate_ns, double measured_us) {
@@ -84,12 +84,15 @@ TEST(EstimateCost, MoreThreadsAreNeverSlower) {
   %1[i0<512, i1<768]: f32 = exp(%0[i0, i1])
   return %1
 })";
-  absl::StatusOr<ScheduledBlock> block = ScheduleBlock(*FormStages(*te::Parse(text)), {}, MeasuredCore());
+  absl::StatusOr<ScheduledFusionBlock> scheduled =
+      ScheduleFusionBlock(*FormStages(*te::Parse(text)), {}, MeasuredCore());
   DeviceModel device = MeasuredCore();
   device.parallel_units = 4;
-  EXPECT_LE(EstimateCost(block->kernel, device, 4).latency_ns, EstimateCost(block->kernel, device, 1).latency_ns);
+  EXPECT_LE(EstimateCost(scheduled->kernel, device, 4).latency_ns,
+            EstimateCost(scheduled->kernel, device, 1).latency_ns);
   // Threads beyond the device's own do not help.
-  EXPECT_EQ(EstimateCost(block->kernel, device, 64).latency_ns, EstimateCost(block->kernel, device, 4).latency_ns);
+  EXPECT_EQ(EstimateCost(scheduled->kernel, device, 64).latency_ns,
+            EstimateCost(scheduled->kernel, device, 4).latency_ns);
 }
 
 TEST(EstimateCost, SpecialFunctionsCost) {
@@ -105,7 +108,7 @@ TEST(EstimateCost, SpecialFunctionsCostWhatTheDeviceSays) {
         "te p(%0: f32[64, 64]) {\n  %1[i0<64, i1<64]: f32 = " + op + "(%0[i0, i1])\n  return %1\n}";
     DeviceModel device = MeasuredCore();
     device.special_cycles_ratio = ratio;
-    const Kernel kernel = ScheduleBlock(FormStages(te::Parse(text).value()).value(), {}, device).value().kernel;
+    const Kernel kernel = ScheduleFusionBlock(FormStages(te::Parse(text).value()).value(), {}, device).value().kernel;
     return EstimateCost(kernel, device, 1);
   };
   const double ratio = DeviceModel().special_cycles_ratio;
@@ -122,7 +125,7 @@ TEST(EstimateCost, SpecialFunctionsCostWhatTheDeviceSays) {
 TEST(EstimateCost, FewWorkItemsDoNotFillAMultiprocessor) {
   const DeviceModel device = StoredDevice("cuda:sm_80").value();
   const std::string text = "te p(%0: f32[512, 768]) {\n  %1[i0<512, i1<768]: f32 = exp(%0[i0, i1])\n  return %1\n}";
-  Kernel kernel = ScheduleBlock(FormStages(te::Parse(text).value()).value(), {}, device).value().kernel;
+  Kernel kernel = ScheduleFusionBlock(FormStages(te::Parse(text).value()).value(), {}, device).value().kernel;
   const auto compute = [&](int64_t groups) {
     kernel.phases[0].grid = {{kernel.phases[0].grid[0].id, groups}};
     return EstimateCost(kernel, device, device.parallel_units).compute_ns;

@@ -22,9 +22,9 @@
 namespace fusion::movement {
 
 // A buffer lives in global memory as an argument (kKernel), in global memory as part of the kernel, passed from one
-// phase to the next (kDevice), in the scratch of one task (kBlock), or in registers for one row of a row nest (kWarp): one
-// element, which every lane of the vector, or every work-item of the row's team, has. Its address is 0. What single lanes
-// keep for themselves (kLane) is no buffer.
+// phase to the next (kDevice), in the scratch of one task (kBlock), or in registers for one row of a row nest (kWarp):
+// one element, which every lane of the vector, or every work-item of the row's team, has. Its address is 0. What single
+// lanes keep for themselves (kLane) is no buffer.
 struct Buffer {
   Scope scope = Scope::kKernel;
   DType dtype = DType::kF32;
@@ -137,8 +137,8 @@ struct RegisterTile {
 };
 inline constexpr int64_t kDotLength = 4;
 
-// What is multiplied at once: one work-item multiplies two elements, or several work-items together multiply two
-// fragments (tensor cores), whose elements the backend distributes over them.
+// The elements that are multiplied at once: one work-item multiplies two elements, or several work-items together
+// multiply two fragments (tensor cores), whose elements the backend distributes over them.
 struct FragmentProduct {
   int rows = 1, columns = 1, depth = 1;  // of a fragment; depth is along the K-slice
   int work_items = 1;                    // that hold the fragment together
@@ -167,7 +167,7 @@ struct ThreadgroupTile {
   int item_rows = 1, item_columns = 1;  // work-items or teams along each; the work-group has their product
   int rows = 1, columns = 1;            // fragments of each work-item or team along each
   FragmentProduct product;
-  int buffers = 1;  // K-slices of an operand in block scope: 1 or 2
+  int buffers = 1;                  // K-slices of an operand in block scope: 1 or 2
   std::vector<Step> shared_copies;  // maps into block-scope buffers that the body reads
   // Results are stored only within it (the last task of a grid that does not divide).
   std::optional<Bound> store_limit = std::nullopt;
@@ -188,13 +188,13 @@ using Strategy = std::variant<ScalarLoops, VectorMap, BlockedTranspose, RowReduc
                               ThreadgroupTile, LibraryCall, RoutineCall>;
 
 struct Step {
-  std::string label;             // name of the te output that it computes, for people
-  int stage = -1;                // number of the expression that it is part of, in the program that was scheduled
-  std::vector<Loop> loops;       // spatial, outermost first; the grid's axes are not among them
+  std::string label;        // name of the te output that it computes, for people
+  int stage = -1;           // number of the expression that it is part of, in the program that was scheduled
+  std::vector<Loop> loops;  // spatial, outermost first; the grid's axes are not among them
   std::optional<te::Reduction> reduction;  // axes outermost first
-  std::vector<te::Scalar> body;  // as Te::body, flat loads
-  std::vector<te::Scalar> then;  // as Te::then, flat loads
-  std::vector<Store> stores;     // one per output
+  std::vector<te::Scalar> body;            // as Te::body, flat loads
+  std::vector<te::Scalar> then;            // as Te::then, flat loads
+  std::vector<Store> stores;               // one per output
   std::vector<DType> store_types;
   // Lanes outside it are stored as zero (pad=zero of a blocked layout).
   std::optional<Bound> lane_limit;
@@ -204,7 +204,7 @@ struct Step {
   bool Is() const {
     return std::holds_alternative<T>(strategy);
   }
-  // What the step's strategy needs; null where it has another one.
+  // The parameters of the step's strategy; null where it has another one.
   template <typename T>
   const T* As() const {
     return std::get_if<T>(&strategy);

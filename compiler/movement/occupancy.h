@@ -12,7 +12,7 @@
 
 namespace fusion::movement {
 
-// What a work-group takes that runs these phases of the kernel in one function. Registers are estimated: for nine in
+// The demand of a work-group that runs these phases of the kernel in one function. Registers are estimated: for nine in
 // ten kernels within a fifth of what NVRTC allocates (tests/bench/cuda_resources.py compares them). Shared memory is
 // exact but for the few bytes through which more than a warp reduces a row.
 GroupDemand DemandOf(const Kernel& kernel, absl::Span<const Phase> phases, const DeviceModel& device);

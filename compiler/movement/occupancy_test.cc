@@ -4,7 +4,7 @@
 
 #include "compiler/cost/stored_devices.h"
 #include "compiler/schedule/nest/form_stages.h"
-#include "compiler/schedule/schedule_block.h"
+#include "compiler/schedule/schedule_fusion_block.h"
 
 namespace fusion::movement {
 namespace {
@@ -13,7 +13,7 @@ DeviceModel A100() { return StoredDevice("cuda:sm_80").value(); }
 
 Kernel Scheduled(const std::string& text, const DeviceModel& device) {
   te::Program staged = FormStages(te::Parse(text).value()).value();
-  return ScheduleBlock(staged, {}, device).value().kernel;
+  return ScheduleFusionBlock(staged, {}, device).value().kernel;
 }
 
 constexpr char kMap[] = R"(te p(%0: f32[512, 768]) {

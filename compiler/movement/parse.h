@@ -9,7 +9,7 @@
 
 namespace fusion::movement {
 
-// Parses and verifies a kernel, which then prints as `text`. What the text leaves out is not known any more:
+// Parses and verifies a kernel, which then prints as `text`. The text leaves out some facts:
 // - labels, and which tensors of a program buffers and packs belong to (-1);
 // - the values of transform matrices, of which the text has the shapes (zeros);
 // - the range of integers that an index loads (0 to 2^31 - 1).

@@ -9,7 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "compiler/movement/print.h"
-#include "compiler/schedule/block_passes.h"
+#include "compiler/schedule/fusion_block_passes.h"
 #include "compiler/schedule/schedule_routine.h"
 #include "compiler/schedule/testing/schedule_text.h"
 #include "compiler/te/testing/random_program.h"
@@ -103,20 +103,21 @@ TEST(Parse, WhatEachStrategyPrints) {
                 persistent},
        }) {
     SCOPED_TRACE(c.what);
-    const ScheduledBlock block = OrFail(ScheduleBlock(Stages(c.text), c.layouts, c.device, {c.choices}));
-    const std::string text = Print(block.kernel);
+    const ScheduledFusionBlock scheduled =
+        OrFail(ScheduleFusionBlock(Stages(c.text), c.layouts, c.device, {c.choices}));
+    const std::string text = Print(scheduled.kernel);
     for (const std::string& part : c.contains) EXPECT_THAT(text, HasSubstr(part));
-    ExpectSameText(block.kernel);
+    ExpectSameText(scheduled.kernel);
   }
 }
 
 TEST(Parse, ARoutine) {
-  const ScheduledBlock block = OrFail(ScheduleRoutine(ParseTe(R"(te p(%0: f32[2, 5]) {
+  const ScheduledFusionBlock scheduled = OrFail(ScheduleRoutine(ParseTe(R"(te p(%0: f32[2, 5]) {
   %1, %2: f32[2, 3], i64[2, 3] = routine top_k(%0) {5, 1, 3, 1} tasks 2 scratch 140
   return %1
 })"),
-                                                      {}));
-  ExpectSameText(block.kernel);
+                                                                {}));
+  ExpectSameText(scheduled.kernel);
 }
 
 TEST(Parse, LibraryCalls) {
@@ -129,19 +130,19 @@ TEST(Parse, LibraryCalls) {
         "te p(%0: f32[1, 16, 30, 30], %1: f32[32, 16, 3, 3] const) {\n  %2[i0<1, i1<32, i2<30, i3<30]: f32 = "
         "sum.f32(i4<16, i5<3, i6<3) mul(%0[i0, i4, i2 + i5 - 1, i3 + i6 - 1]?0.0, %1[i1, i4, i5, i6])\n  return "
         "%2\n}"}) {
-    const ScheduledBlock block = OrFail(ScheduleBlock(Stages(text), {}, device, {{{"library", 1}}}));
-    EXPECT_THAT(Print(block.kernel), HasSubstr("step library{"));
-    ExpectSameText(block.kernel);
+    const ScheduledFusionBlock scheduled = OrFail(ScheduleFusionBlock(Stages(text), {}, device, {{{"library", 1}}}));
+    EXPECT_THAT(Print(scheduled.kernel), HasSubstr("step library{"));
+    ExpectSameText(scheduled.kernel);
   }
 }
 
 // Minimal filtering packs a filter through matrices, of which the text has the shapes.
 TEST(Parse, PacksThroughMatrices) {
-  Kernel kernel = OrFail(ScheduleBlock(Stages(R"(te p(%0: f32[16, 32], %1: f32[32, 40] const) {
+  Kernel kernel = OrFail(ScheduleFusionBlock(Stages(R"(te p(%0: f32[16, 32], %1: f32[32, 40] const) {
   %2[i2<16, i3<40]: f32 = sum.f32(i4<32) mul(%0[i2, i4], %1[i4, i3])
   return %2
 })"),
-                                       {}, Device()))
+                                             {}, Device()))
                       .kernel;
   ASSERT_EQ(kernel.packs.size(), 1u);
   kernel.packs[0].transform.by_dimension = {{0, Tensor(DType::kF32, {6, 3})}, {1, Tensor(DType::kF32, {4, 3})}};
@@ -157,9 +158,9 @@ TEST_P(RandomKernelTest, PrintsTheSameAgain) {
   ASSERT_TRUE(stages.ok()) << stages.status();
   for (const DeviceModel& device : {Device(), Device(32, 16), GroupDevice()}) {
     for (const Choices& choices : {Choices{}, Choices{{"form", 1}}, Choices{{"stitch", 1}}}) {
-      const absl::StatusOr<ScheduledBlock> block = ScheduleBlock(*stages, {}, device, {choices});
-      ASSERT_TRUE(block.ok()) << block.status() << te::Print(*stages);
-      ExpectSameText(block->kernel);
+      const absl::StatusOr<ScheduledFusionBlock> scheduled = ScheduleFusionBlock(*stages, {}, device, {choices});
+      ASSERT_TRUE(scheduled.ok()) << scheduled.status() << te::Print(*stages);
+      ExpectSameText(scheduled->kernel);
     }
   }
 }

@@ -5,7 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "compiler/schedule/nest/form_stages.h"
-#include "compiler/schedule/schedule_block.h"
+#include "compiler/schedule/schedule_fusion_block.h"
 
 namespace fusion::movement {
 namespace {
@@ -22,8 +22,8 @@ DeviceModel Core(int registers) {
 Kernel Scheduled(const std::string& text, const DeviceModel& device) {
   te::Program program = te::Parse(text).value();
   te::Program staged = FormStages(std::move(program)).value();
-  ScheduledBlock block = ScheduleBlock(staged, {}, device).value();
-  return block.kernel;
+  ScheduledFusionBlock scheduled = ScheduleFusionBlock(staged, {}, device).value();
+  return scheduled.kernel;
 }
 
 // One expression over 4096 elements of %0.

@@ -1,4 +1,4 @@
-// What a sequence of launches takes that runs again and again, as a model does: each launch finds in the caches what
+// The time of a sequence of launches that runs again and again, as a model does: each launch finds in the caches what
 // earlier launches, and the run before, have left there.
 #ifndef FUSION_COMPILER_MOVEMENT_SEQUENCE_COST_H_
 #define FUSION_COMPILER_MOVEMENT_SEQUENCE_COST_H_

@@ -4,7 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "compiler/schedule/nest/form_stages.h"
-#include "compiler/schedule/schedule_block.h"
+#include "compiler/schedule/schedule_fusion_block.h"
 
 namespace fusion::movement {
 namespace {
@@ -26,7 +26,7 @@ const double kLaunch = Core().LaunchSeconds(1);
 Kernel Map(int64_t elements) {
   const std::string text =
       absl::StrCat("te p(%0: f32[", elements, "]) {\n  %1[i0<", elements, "]: f32 = add(%0[i0], 1.0)\n  return %1\n}");
-  return ScheduleBlock(FormStages(te::Parse(text).value()).value(), {}, Core()).value().kernel;
+  return ScheduleFusionBlock(FormStages(te::Parse(text).value()).value(), {}, Core()).value().kernel;
 }
 
 double Seconds(const std::vector<SequenceLaunch>& launches) { return 1e-9 * EstimateSequence(launches, Core(), 1); }

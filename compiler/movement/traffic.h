@@ -32,8 +32,8 @@ Accesses AccessesOf(const Phase& phase);
 Accesses AccessesOf(const Phase& phase, const LibraryCall& call);
 void Add(const Accesses& accesses, Accesses* sum);
 
-// Bytes of the buffer that so many loads reach. What a cache can hold is taken whole, since rows that are gathered from
-// it lie in most of its lines; of a larger table loads touch no more elements than they load.
+// Bytes of the buffer that so many loads reach. A buffer that a cache can hold is taken whole, since rows that are
+// gathered from it lie in most of its lines; of a larger table loads touch no more elements than they load.
 double TouchedBytes(const Buffer& buffer, double loads, const DeviceModel& device);
 
 // What one phase does with a buffer outside the tasks' scratch.

@@ -1,4 +1,4 @@
-// What a launch of a phase is on a device of work-groups.
+// The launch of a phase on a device of work-groups.
 #ifndef FUSION_COMPILER_MOVEMENT_WORK_GROUPS_H_
 #define FUSION_COMPILER_MOVEMENT_WORK_GROUPS_H_
 

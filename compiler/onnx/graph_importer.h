@@ -55,7 +55,7 @@ class GraphImporter : public StructuralContext {
   std::string node_name_;                  // of the node that is being imported
   int64_t steps_ = 0;
   int depth_ = 0;
-  // What was taken out of the model is kept, because a graph may be imported again.
+  // The parts taken out of the model are kept, because a graph may be imported again.
   std::unordered_map<const onnx::TensorProto*, ecg::ValueId> initializers_;
   std::unordered_map<const onnx::NodeProto*, ecg::ValueId> constants_;
   std::unordered_map<const onnx::NodeProto*, ecg::Attributes> attributes_;

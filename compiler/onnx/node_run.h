@@ -45,7 +45,7 @@ inline absl::StatusOr<std::vector<Tensor>> RunNode(const std::string& op, const 
       ImportText(graph + NodeText(op, names, results, "domain: '" + domain + "' name: 'n' " + attributes)));
   std::vector<ecg::NodeId> nodes(model.graph.nodes().size());
   std::iota(nodes.begin(), nodes.end(), 0);
-  ASSIGN_OR_RETURN(const ops::LoweredBlock block, ops::LowerNodes(model.graph, nodes, model.graph.outputs()));
+  ASSIGN_OR_RETURN(const ops::LoweredFusionBlock block, ops::LowerNodes(model.graph, nodes, model.graph.outputs()));
   std::vector<Tensor> arguments;
   for (te::TensorId id : block.program.inputs) {
     const ecg::ValueId value = block.value_of_tensor[id];

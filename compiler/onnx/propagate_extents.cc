@@ -110,7 +110,7 @@ double MaskOf(double mask, DType dtype) {
 
 class Propagation {
  public:
-  Propagation(const ecg::Graph& alone, const ops::LoweredBlock& lowered, const te::Program& larger,
+  Propagation(const ecg::Graph& alone, const ops::LoweredFusionBlock& lowered, const te::Program& larger,
               const std::vector<Dims>& extents)
       : alone_(alone), program_(lowered.program), larger_(larger), dims_(program_.tensors.size()) {
     const ecg::Node& node = alone.node(0);
@@ -389,8 +389,8 @@ absl::StatusOr<Propagated> PropagateExtents(const ecg::Graph& alone, const std::
         .Unsupported(absl::StrCat("an input dimension whose extent depends on data meets one that does not: ",
                                   larger.status().message()));
   }
-  ASSIGN_OR_RETURN(const ops::LoweredBlock lowered, ops::LowerNodes(alone, {0}, node.outputs));
-  ASSIGN_OR_RETURN(const ops::LoweredBlock enlarged, ops::LowerNodes(*larger, {0}, larger->node(0).outputs));
+  ASSIGN_OR_RETURN(const ops::LoweredFusionBlock lowered, ops::LowerNodes(alone, {0}, node.outputs));
+  ASSIGN_OR_RETURN(const ops::LoweredFusionBlock enlarged, ops::LowerNodes(*larger, {0}, larger->node(0).outputs));
   return Propagation(alone, lowered, enlarged.program, extents).Run();
 }
 

@@ -16,15 +16,16 @@ namespace {
 bool IsSmall(const Compilation& compilation) { return compilation.options.size == "small"; }
 
 // The kernels of a launch as these choices make them, one for each set of its arguments.
-absl::StatusOr<std::vector<BlockKernel>> Reschedule(const Compilation& program, size_t launch, const Choices& choices) {
+absl::StatusOr<std::vector<FusionKernel>> Reschedule(const Compilation& program, size_t launch,
+                                                     const Choices& choices) {
   const DeviceModel& device = *program.context.device;
   const Planned& planned = *program.planned;
-  std::vector<BlockKernel> kernels;
+  std::vector<FusionKernel> kernels;
   for (const size_t b : planned.launches[launch]) {
-    const FusionBlock& block = planned.plan.blocks[b];
-    ASSIGN_OR_RETURN(BlockKernel kernel,
-                     MakeBlockKernel(planned.graph, block, LiveOutOf(planned.graph, block), planned.layouts, device,
-                                     {choices, DisabledBlockPasses(program.options)}));
+    const FusionBlock& fusion_block = planned.plan.fusion_blocks[b];
+    ASSIGN_OR_RETURN(FusionKernel kernel,
+                     MakeFusionKernel(planned.graph, fusion_block, LiveOutOf(planned.graph, fusion_block),
+                                      planned.layouts, device, {choices, DisabledFusionBlockPasses(program.options)}));
     RETURN_IF_ERROR(kernel.fits);
     RETURN_IF_ERROR(PlaceKernel(kernel.kernel, device).backend->CheckSupported(kernel.kernel));
     kernels.push_back(std::move(kernel));

@@ -9,16 +9,16 @@ namespace fusion {
 std::vector<int64_t> Planned::KernelRuns() const {
   const ecg::Loops found = ecg::LoopsOf(graph);
   std::vector<int64_t> runs;
-  for (const FusionBlock& block : KernelBlocks()) runs.push_back(found.Trips(block.nodes[0]));
+  for (const FusionBlock& fusion_block : KernelFusionBlocks()) runs.push_back(found.Trips(fusion_block.nodes[0]));
   return runs;
 }
 
-std::vector<FusionBlock> Planned::KernelBlocks() const {
-  std::vector<FusionBlock> blocks;
-  for (size_t b = 0; b < plan.blocks.size(); ++b) {
-    if (!elided.blocks.count(b)) blocks.push_back(plan.blocks[b]);
+std::vector<FusionBlock> Planned::KernelFusionBlocks() const {
+  std::vector<FusionBlock> fusion_blocks;
+  for (size_t b = 0; b < plan.fusion_blocks.size(); ++b) {
+    if (!elided.fusion_blocks.count(b)) fusion_blocks.push_back(plan.fusion_blocks[b]);
   }
-  return blocks;
+  return fusion_blocks;
 }
 
 int Compilation::Units() const { return fusion::Units(options, context); }
@@ -35,7 +35,7 @@ CompileContext ContextFor(const CompileOptions& options, const CompileContext& c
   return own;
 }
 
-std::set<std::string> DisabledBlockPasses(const CompileOptions& options) {
+std::set<std::string> DisabledFusionBlockPasses(const CompileOptions& options) {
   std::set<std::string> disabled = options.disabled_passes;
   // Winograd reassociates sums, and its transformed filters are larger than the filters.
   if (options.math == "strict" || options.size == "small") disabled.insert("winograd");

@@ -15,7 +15,7 @@
 #include "compiler/launch/elide_copies.h"
 #include "compiler/launch/loop_memory.h"
 #include "compiler/layout/value_layouts.h"
-#include "compiler/measure/block_oracle.h"
+#include "compiler/measure/fusion_oracle.h"
 #include "compiler/onnx/import.h"
 #include "compiler/pipeline/realised_plan.h"
 #include "compiler/pipeline/stage_clock.h"
@@ -30,14 +30,14 @@ struct Planned {
   std::vector<onnx_import::InputExtent> input_extents;
   ValueLayouts layouts;
   FusionPlan plan;
-  std::vector<RealisedBlock> realised;  // parallel to the plan's fusion blocks
+  std::vector<RealisedFusionBlock> realised;  // parallel to the plan's fusion blocks
   ElidedCopies elided;
   LoopPlan loops;
   std::vector<std::vector<size_t>> launches;  // the fusion blocks of each
   std::vector<bool> concurrent;  // with the launch in front of it (launch/concurrent_launches.h); empty: none is
 
   // The fusion blocks that have a kernel.
-  std::vector<FusionBlock> KernelBlocks() const;
+  std::vector<FusionBlock> KernelFusionBlocks() const;
   // How often a run executes each of them.
   std::vector<int64_t> KernelRuns() const;
 };
@@ -55,7 +55,7 @@ struct Compilation {
   const ModelFiles& files;
   const CompileOptions& options;
   const CompileContext& context;  // with the device as these options may use it
-  GraphBlockOracle* oracle = nullptr;
+  GraphFusionOracle* oracle = nullptr;
   StageClock* clock = nullptr;
   CompileAccount* account = nullptr;
   Planned* planned = nullptr;
@@ -73,7 +73,7 @@ int Units(const CompileOptions& options, const CompileContext& context);
 CompileContext ContextFor(const CompileOptions& options, const CompileContext& context, DeviceModel* device);
 
 // The passes over fusion blocks to leave out.
-std::set<std::string> DisabledBlockPasses(const CompileOptions& options);
+std::set<std::string> DisabledFusionBlockPasses(const CompileOptions& options);
 
 }  // namespace fusion
 

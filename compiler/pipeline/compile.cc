@@ -21,31 +21,32 @@ namespace {
 // For people: the fusion blocks, and where kernels and launches differ from them.
 std::string PlanText(const Planned& planned) {
   std::vector<std::string> notes;
-  for (const RealisedBlock& block : planned.realised) notes.push_back(InWords(block));
+  for (const RealisedFusionBlock& realised : planned.realised) notes.push_back(InWords(realised));
   std::string text = PrintPlan(planned.graph, planned.plan, notes);
-  for (size_t b : planned.elided.blocks) {
+  for (size_t b : planned.elided.fusion_blocks) {
     absl::StrAppend(&text, "fusion block ", b, " has no kernel: what it would copy is written or read in place\n");
   }
   for (const LaunchLoop& loop : planned.loops.launches) {
-    std::vector<size_t> blocks;
+    std::vector<size_t> fusion_blocks;
     for (size_t l = loop.first; l < loop.end; ++l) {
-      blocks.insert(blocks.end(), planned.launches[l].begin(), planned.launches[l].end());
+      fusion_blocks.insert(fusion_blocks.end(), planned.launches[l].begin(), planned.launches[l].end());
     }
-    absl::StrAppend(&text, "repeated ", loop.trips, " times: fusion blocks ", absl::StrJoin(blocks, ", "), "\n");
+    absl::StrAppend(&text, "repeated ", loop.trips, " times: fusion blocks ", absl::StrJoin(fusion_blocks, ", "), "\n");
   }
   for (size_t l = 0; l < planned.launches.size(); ++l) {
-    const std::vector<size_t>& blocks = planned.launches[l];
-    if (blocks.size() > 1) absl::StrAppend(&text, "one launch: fusion blocks ", absl::StrJoin(blocks, ", "), "\n");
+    const std::vector<size_t>& fusion_blocks = planned.launches[l];
+    if (fusion_blocks.size() > 1)
+      absl::StrAppend(&text, "one launch: fusion blocks ", absl::StrJoin(fusion_blocks, ", "), "\n");
     if (planned.concurrent.empty() || !planned.concurrent[l]) continue;
     absl::StrAppend(&text, "at the same time: fusion blocks ", absl::StrJoin(planned.launches[l - 1], ", "), " and ",
-                    absl::StrJoin(blocks, ", "), "\n");
+                    absl::StrJoin(fusion_blocks, ", "), "\n");
   }
   return text;
 }
 
-void AppendKernels(const PreparedPrograms& programs, std::vector<const BlockKernel*>* kernels) {
+void AppendKernels(const PreparedPrograms& programs, std::vector<const FusionKernel*>* kernels) {
   for (const auto& program : programs) {
-    for (const PlannedLaunch& launch : program->model.launches) kernels->push_back(&launch.block);
+    for (const PlannedLaunch& launch : program->model.launches) kernels->push_back(&launch.fusion_kernel);
   }
 }
 
@@ -75,7 +76,7 @@ absl::Status Write(const CompileJob& job, const PreparedPrograms& programs, cons
 
 absl::StatusOr<CompileAccount> BuildAlone(const CompileJob& job, const PreparedPrograms& programs,
                                           const CompileContext& context) {
-  std::vector<const BlockKernel*> kernels;
+  std::vector<const FusionKernel*> kernels;
   AppendKernels(programs, &kernels);
   const KernelTexts texts = PrintKernels(kernels, *context.device);
   CompileAccount account = SumAccounts(programs);
@@ -101,7 +102,7 @@ absl::StatusOr<CompileAccount> Compile(const ModelFiles& files, const CompileOpt
 std::vector<absl::StatusOr<CompileAccount>> CompileMany(const std::vector<CompileJob>& jobs,
                                                         const CompileContext& context) {
   std::vector<absl::StatusOr<PreparedPrograms>> models;
-  std::vector<const BlockKernel*> kernels;
+  std::vector<const FusionKernel*> kernels;
   std::vector<std::ptrdiff_t> first;  // where the job's launches begin in `kernels`
   for (const CompileJob& job : jobs) {
     first.push_back(static_cast<std::ptrdiff_t>(kernels.size()));
@@ -141,7 +142,7 @@ absl::StatusOr<PlanReport> PlanOnly(const ModelFiles& files, const CompileOption
     const std::string label = dims.size() > 1 ? names.emplace_back(DimsInWords(dims[i])) : names.emplace_back();
     const CompileOptions bound = Bound(options, dims[i]);
     StageClock clock(context, &accounts[i], label);
-    GraphBlockOracle oracle(context, Units(options, context), DisabledBlockPasses(options));
+    GraphFusionOracle oracle(context, Units(options, context), DisabledFusionBlockPasses(options));
     Planned planned;
     Compilation compilation{files, bound, context, &oracle, &clock, &accounts[i], &planned};
     const absl::Status made = MakePlan(&compilation);

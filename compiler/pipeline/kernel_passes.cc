@@ -34,10 +34,11 @@ bool MayTune(const Compilation& compilation) {
 }
 
 absl::Status Tune(Compilation* compilation) {
-  GraphBlockOracle& oracle = *compilation->oracle;
+  GraphFusionOracle& oracle = *compilation->oracle;
   CompileAccount& account = *compilation->account;
   ASSIGN_OR_RETURN(const tune::Budget budget, tune::ParseBudget(compilation->options.tune));
-  ASSIGN_OR_RETURN(account.tuned, oracle.Tune(compilation->planned->KernelBlocks(), compilation->planned->KernelRuns(), budget));
+  ASSIGN_OR_RETURN(account.tuned,
+                   oracle.Tune(compilation->planned->KernelFusionBlocks(), compilation->planned->KernelRuns(), budget));
   account.trials = oracle.questions() - account.questions;
   account.questions = oracle.questions();
   account.from_database = oracle.answered(LatencySource::kDatabase);
@@ -49,27 +50,27 @@ absl::Status Tune(Compilation* compilation) {
 absl::Status Kernels(Compilation* compilation) {
   const Planned& planned = *compilation->planned;
   for (size_t l = 0; l < planned.launches.size(); ++l) {
-    const std::vector<size_t>& blocks = planned.launches[l];
+    const std::vector<size_t>& fusion_blocks = planned.launches[l];
     PlannedLaunch launch;
     launch.concurrent = !planned.concurrent.empty() && planned.concurrent[l];
-    for (size_t b : blocks) {
-      const FusionBlock& block = planned.plan.blocks[b];
-      ASSIGN_OR_RETURN(BlockKernel kernel, compilation->oracle->Kernel(block));
-      RETURN_IF_ERROR(CheckRealised(planned.graph, block, kernel));
-      if (b != blocks[0] && kernel.key != launch.block.key) return absl::InternalError("a batch of different kernels");
-      if (b == blocks[0]) launch.label = Label(planned.graph, block.Members());
-      (b == blocks[0] ? launch.block : launch.others.emplace_back()) = std::move(kernel);
-      for (ecg::NodeId id : block.Members()) launch.nodes.push_back(planned.graph.node(id).name);
+    for (size_t b : fusion_blocks) {
+      const FusionBlock& fusion_block = planned.plan.fusion_blocks[b];
+      ASSIGN_OR_RETURN(FusionKernel kernel, compilation->oracle->Kernel(fusion_block));
+      RETURN_IF_ERROR(CheckRealised(planned.graph, fusion_block, kernel));
+      if (b != fusion_blocks[0] && kernel.key != launch.fusion_kernel.key)
+        return absl::InternalError("a batch of different kernels");
+      if (b == fusion_blocks[0]) launch.label = Label(planned.graph, fusion_block.Members());
+      (b == fusion_blocks[0] ? launch.fusion_kernel : launch.others.emplace_back()) = std::move(kernel);
+      for (ecg::NodeId id : fusion_block.Members()) launch.nodes.push_back(planned.graph.node(id).name);
     }
-    if (blocks.size() > 1) absl::StrAppend(&launch.label, " ×", blocks.size());
+    if (fusion_blocks.size() > 1) absl::StrAppend(&launch.label, " ×", fusion_blocks.size());
     for (const LaunchLoop& loop : planned.loops.launches) {
       if (loop.first <= l && l < loop.end) absl::StrAppend(&launch.label, ", ", loop.trips, " iterations");
     }
     compilation->launches->push_back(std::move(launch));
   }
-  compilation->account->estimate_ns =
-      EstimatePlan(*compilation->launches, planned.elided, planned.loops, *compilation->context.device,
-                   compilation->Units());
+  compilation->account->estimate_ns = EstimatePlan(*compilation->launches, planned.elided, planned.loops,
+                                                   *compilation->context.device, compilation->Units());
   return absl::OkStatus();
 }
 

@@ -25,7 +25,7 @@ class PassRunner : public ::testing::Test {
     context_.device = &device_;
   }
   absl::Status Run(const Pass& pass) {
-    GraphBlockOracle oracle(context_, 1);
+    GraphFusionOracle oracle(context_, 1);
     StageClock clock(context_, &account_);
     Compilation compilation{files_, options_, context_, &oracle, &clock, &account_, &planned_};
     const absl::Status status = RunPass(pass, &compilation);
@@ -145,7 +145,7 @@ TEST_F(PassRunner, ALayoutThatDoesNotFitItsValueIsNamed) {
 }
 
 TEST_F(PassRunner, AFusionBlockInTwoLaunchesIsFound) {
-  planned_.plan.blocks = {{{0, 1}}};
+  planned_.plan.fusion_blocks = {{{0, 1}}};
   const absl::Status status = Run({"twice", "plan", PassPart::kPlan,
                                    [](Compilation* compilation) {
                                      compilation->planned->launches = {{0}, {0}};

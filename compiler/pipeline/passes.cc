@@ -10,7 +10,7 @@
 #include "compiler/pipeline/graph_passes.h"
 #include "compiler/pipeline/kernel_passes.h"
 #include "compiler/pipeline/plan_passes.h"
-#include "compiler/schedule/block_passes.h"
+#include "compiler/schedule/fusion_block_passes.h"
 #include "compiler/simplify/passes.h"
 
 namespace fusion {
@@ -73,7 +73,7 @@ constexpr Pass kRows[] = {
      "before plan: a layout changes which fusion blocks are fast"},
     {"plan", "plan", P::kPlan, passes::Plan, V::kPlan, false, "after layout; --planner chooses which planner it is"},
     {"beyond-table", "plan", P::kWithin, nullptr, V::kEnclosing, true,
-     "within plan: after the mapping table's fusions, it tries blocks that the table keeps apart"},
+     "within plan: after the mapping table's fusions, it tries fusion blocks that the table keeps apart"},
     {"elide-copies", "plan", P::kPlan, passes::ElideCopies, V::kElided, true,
      "before launches: a fusion block whose copies are elided has none", passes::SharesMemory},
     {"place-loops", "plan", P::kPlan, passes::PlaceLoops, V::kElided, false,
@@ -85,7 +85,8 @@ constexpr Pass kRows[] = {
     {"concurrent-launches", "plan", P::kPlan, passes::ConcurrentLaunches, V::kLaunches, true,
      "after batch-launches: a batch is one launch, and shares the units already", passes::SharesMemory},
     {"tune", "tune", P::kKernels, passes::Tune, V::kTe, false,
-     "after launches, for the blocks that have kernels; the schedules that it tries are verified as they are made",
+     "after launches, for the fusion blocks that have kernels; the schedules that it tries are verified as they are "
+     "made",
      passes::MayTune},
     {"kernels", "lower", P::kKernels, passes::Kernels, V::kMovement, false, "after tune, whose schedules it takes"},
     {"hold-once", "lower", P::kBundle, nullptr, V::kMovement, true,
@@ -95,15 +96,16 @@ constexpr Pass kRows[] = {
      "last: it compares how the kernels of all programs pack a constant", nullptr, passes::SharePackings},
 };
 
-// The model's rows, and the rows of block passes behind the pass that first runs them.
+// The model's rows, and the rows of fusion block passes behind the pass that first runs them.
 std::vector<Pass> AllRows() {
   std::vector<Pass> all;
   for (const Pass& row : kRows) {
     all.push_back(row);
     if (std::string(row.name) != "plan") continue;
-    for (const BlockPassRow& block : BlockPasses()) {
-      const Verifier verifier = block.pass == BlockPass::kSchedule ? V::kMovement : V::kTe;
-      all.push_back({block.name, "plan", P::kBlock, nullptr, verifier, block.can_disable, block.why});
+    for (const FusionBlockPassRow& fusion_block : FusionBlockPasses()) {
+      const Verifier verifier = fusion_block.pass == FusionBlockPass::kSchedule ? V::kMovement : V::kTe;
+      all.push_back(
+          {fusion_block.name, "plan", P::kBlock, nullptr, verifier, fusion_block.can_disable, fusion_block.why});
     }
   }
   return all;

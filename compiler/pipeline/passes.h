@@ -23,7 +23,7 @@ enum class PassPart : uint8_t {
   kKernels,  // from launches to kernels
   kBundle,   // over the kernels of all programs of a bundle
   kWithin,   // within another row: the parts of simplify, and of a planner
-  kBlock,    // over one fusion block, each time that one is tried: compiler/schedule/block_passes.h
+  kBlock,    // over one fusion block, each time that one is tried: compiler/schedule/fusion_block_passes.h
 };
 
 // What verifies the result of a pass, at once.

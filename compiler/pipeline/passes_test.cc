@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "compiler/schedule/block_passes.h"
+#include "compiler/schedule/fusion_block_passes.h"
 
 namespace fusion {
 namespace {
@@ -21,7 +21,7 @@ TEST(Passes, EachRowHasANameOfItsOwnAndAReason) {
     EXPECT_TRUE(!runs_here || pass.run != nullptr) << pass.name;
     EXPECT_EQ(pass.run_bundle != nullptr, over_bundle) << pass.name;
   }
-  for (const BlockPassRow& row : BlockPasses()) EXPECT_TRUE(names.count(row.name)) << row.name;
+  for (const FusionBlockPassRow& row : FusionBlockPasses()) EXPECT_TRUE(names.count(row.name)) << row.name;
 }
 
 // The runner takes the parts one after another; a row out of order would run later than the table says.
@@ -38,7 +38,8 @@ TEST(Passes, OnlyPassesThatCanBeDisabledAreAccepted) {
   for (const std::string& name : PassesToDisable()) EXPECT_TRUE(CheckDisabled({name}).ok()) << name;
   const absl::Status needed = CheckDisabled({"rewrite", "simplify"});
   EXPECT_EQ(needed.code(), absl::StatusCode::kInvalidArgument);
-  EXPECT_THAT(std::string(needed.message()), HasSubstr("pass 'simplify' cannot be disabled: use one of loops, rewrite, "));
+  EXPECT_THAT(std::string(needed.message()),
+              HasSubstr("pass 'simplify' cannot be disabled: use one of loops, rewrite, "));
   EXPECT_THAT(std::string(CheckDisabled({"polish"}).message()), HasSubstr("no pass 'polish' to leave out: use one of"));
 }
 

@@ -32,28 +32,28 @@ std::string NodeName(const ecg::Graph& graph, ecg::NodeId id) {
 }
 
 // Describes the fusion block's kernel: its account, and its hand-overs as planned and as realised.
-void AddRealised(const ecg::Graph& graph, const RealisedBlock& realised, nlohmann::json* block) {
-  const BlockAccount& account = realised.account;
-  (*block)["phases"] = account.phases;
-  (*block)["tasks"] = account.tasks;
-  (*block)["scratch_bytes"] = account.scratch_bytes;
-  (*block)["device_scope_bytes"] = account.device_scope_bytes;
-  (*block)["registers"] = account.registers;
-  (*block)["code_bytes"] = account.code_bytes;
+void AddRealised(const ecg::Graph& graph, const RealisedFusionBlock& realised, nlohmann::json* fusion_block) {
+  const FusionBlockAccount& account = realised.account;
+  (*fusion_block)["phases"] = account.phases;
+  (*fusion_block)["tasks"] = account.tasks;
+  (*fusion_block)["scratch_bytes"] = account.scratch_bytes;
+  (*fusion_block)["device_scope_bytes"] = account.device_scope_bytes;
+  (*fusion_block)["registers"] = account.registers;
+  (*fusion_block)["code_bytes"] = account.code_bytes;
   if (account.occupancy) {
     const Occupancy& occupancy = *account.occupancy;
-    (*block)["occupancy"] = {{"work_groups", occupancy.groups},
-                             {"share", occupancy.share},
-                             {"limit", occupancy.limit},
-                             {"work_items", occupancy.demand.work_items},
-                             {"registers", occupancy.demand.registers},
-                             {"shared_bytes", occupancy.demand.shared_bytes}};
+    (*fusion_block)["occupancy"] = {{"work_groups", occupancy.groups},
+                                    {"share", occupancy.share},
+                                    {"limit", occupancy.limit},
+                                    {"work_items", occupancy.demand.work_items},
+                                    {"registers", occupancy.demand.registers},
+                                    {"shared_bytes", occupancy.demand.shared_bytes}};
   }
   nlohmann::json bytes = nlohmann::json::object();
   for (const LevelBytes& level : account.bytes) bytes[level.level] = level.bytes;
-  (*block)["bytes"] = std::move(bytes);
-  (*block)["estimate_ns"] = account.estimate_ns;
-  if (!realised.reason.empty()) (*block)["reason"] = realised.reason;
+  (*fusion_block)["bytes"] = std::move(bytes);
+  (*fusion_block)["estimate_ns"] = account.estimate_ns;
+  if (!realised.reason.empty()) (*fusion_block)["reason"] = realised.reason;
   if (realised.hand_overs.empty()) return;
   nlohmann::json hand_overs = nlohmann::json::array();
   for (const PlannedHandOver& edge : realised.hand_overs) {
@@ -63,28 +63,28 @@ void AddRealised(const ecg::Graph& graph, const RealisedBlock& realised, nlohman
                           {"planned", ScopesInWords(edge.planned)},
                           {"realised", ScopeName(edge.realised)}});
   }
-  (*block)["hand_overs"] = std::move(hand_overs);
+  (*fusion_block)["hand_overs"] = std::move(hand_overs);
 }
 
 std::string PlanJson(const ecg::Graph& graph, const Planned& planned, const std::vector<RewriteAccount>& rewrites) {
   using nlohmann::json;
-  json blocks = json::array(), decisions = json::array(), rules = json::array();
-  for (size_t b = 0; b < planned.plan.blocks.size(); ++b) {
+  json fusion_blocks = json::array(), decisions = json::array(), rules = json::array();
+  for (size_t b = 0; b < planned.plan.fusion_blocks.size(); ++b) {
     json nodes = json::array();
-    for (ecg::NodeId id : planned.plan.blocks[b].nodes) {
+    for (ecg::NodeId id : planned.plan.fusion_blocks[b].nodes) {
       nodes.push_back({{"op", graph.node(id).op}, {"name", graph.node(id).name}});
     }
-    blocks.push_back({{"nodes", nodes}});
+    fusion_blocks.push_back({{"nodes", nodes}});
     std::vector<OperatorTraits> traits;
-    for (ecg::NodeId id : planned.plan.blocks[b].nodes) traits.push_back(TraitsOf(graph, id));
-    blocks.back()["memory_intensive"] = IsMemoryIntensive(traits);
-    for (const Directive& directive : planned.plan.blocks[b].directives) {
-      blocks.back()["directives"].push_back({{"node", NodeName(graph, directive.node)},
-                                             {"choice", directive.choice},
-                                             {"alternative", directive.alternative}});
+    for (ecg::NodeId id : planned.plan.fusion_blocks[b].nodes) traits.push_back(TraitsOf(graph, id));
+    fusion_blocks.back()["memory_intensive"] = IsMemoryIntensive(traits);
+    for (const Directive& directive : planned.plan.fusion_blocks[b].directives) {
+      fusion_blocks.back()["directives"].push_back({{"node", NodeName(graph, directive.node)},
+                                                    {"choice", directive.choice},
+                                                    {"alternative", directive.alternative}});
     }
-    AddRealised(graph, planned.realised[b], &blocks.back());
-    if (planned.elided.blocks.count(b)) blocks.back()["kernel"] = false;  // its copies are elided
+    AddRealised(graph, planned.realised[b], &fusion_blocks.back());
+    if (planned.elided.fusion_blocks.count(b)) fusion_blocks.back()["kernel"] = false;  // its copies are elided
   }
   for (const Decision& d : planned.plan.decisions) {
     json item{{"producer", NodeName(graph, d.producer)},
@@ -119,12 +119,15 @@ std::string PlanJson(const ecg::Graph& graph, const Planned& planned, const std:
     (void)v;
     laid_out += layout.plain() ? 0 : 1;
   }
-  json plan{{"fusion_blocks", blocks}, {"decisions", decisions}, {"rewrites", rules}, {"values_not_row_major", laid_out}};
+  json plan{{"fusion_blocks", fusion_blocks},
+            {"decisions", decisions},
+            {"rewrites", rules},
+            {"values_not_row_major", laid_out}};
   if (!loops.empty()) plan["loops"] = std::move(loops);
   return plan.dump(1, ' ', false, json::error_handler_t::replace);
 }
 
-void AccountForDecisions(const GraphBlockOracle& oracle, const FusionPlan& plan, CompileAccount* account) {
+void AccountForDecisions(const GraphFusionOracle& oracle, const FusionPlan& plan, CompileAccount* account) {
   for (const Decision& d : plan.decisions) {
     const bool by_rule = d.basis == Basis::kRule;
     ++(d.fused   ? by_rule ? account->fused_by_rule : account->fused_by_latency
@@ -144,8 +147,8 @@ void AccountForLaunches(const Planned& planned, CompileAccount* account) {
     account->flops += static_cast<double>(loops.Trips(id)) * ops::NodeFlops(planned.graph, planned.graph.node(id));
   }
   std::set<ecg::ValueId> stored;
-  for (const FusionBlock& block : planned.plan.blocks) {
-    for (ecg::ValueId v : LiveOut(planned.graph, block)) stored.insert(v);
+  for (const FusionBlock& fusion_block : planned.plan.fusion_blocks) {
+    for (ecg::ValueId v : LiveOut(planned.graph, fusion_block)) stored.insert(v);
   }
   for (const auto& [value, inside] : planned.elided.values) stored.erase(value);
   account->intermediate_bytes_before = IntermediateBytes(planned.graph, [](ecg::ValueId) { return true; });

@@ -51,20 +51,21 @@ absl::StatusOr<std::unique_ptr<Prepared>> PlanByEstimates(const Compilation& mad
   context.progress = nullptr;
   context.plans = nullptr;
   StageClock clock(context, &plan->account);
-  GraphBlockOracle oracle(context, Units(options, context), DisabledBlockPasses(options));
+  GraphFusionOracle oracle(context, Units(options, context), DisabledFusionBlockPasses(options));
   Compilation compilation{made.files,     options,        context, &oracle,         &clock,
                           &plan->account, &plan->planned, nullptr, &plan->launches, given};
   RETURN_IF_ERROR(RunPasses(Passes(), PassPart::kPlan, &compilation));
   AccountForPlan(&compilation);
   RETURN_IF_ERROR(RunPasses(Passes(), PassPart::kKernels, &compilation));
   for (const PlannedLaunch& launch : plan->launches) {
-    RETURN_IF_ERROR(PlaceKernel(launch.block.kernel, device).backend->CheckSupported(launch.block.kernel));
+    RETURN_IF_ERROR(
+        PlaceKernel(launch.fusion_kernel.kernel, device).backend->CheckSupported(launch.fusion_kernel.kernel));
   }
   RETURN_IF_ERROR(AccountForKernels(&compilation));
   return plan;
 }
 
-bool SameArguments(const BlockKernel& a, const BlockKernel& b) {
+bool SameArguments(const FusionKernel& a, const FusionKernel& b) {
   return std::equal(a.args.begin(), a.args.end(), b.args.begin(), b.args.end(),
                     [](const KernelArg& x, const KernelArg& y) {
                       return x.kind == y.kind && x.value == y.value && x.pack == y.pack;
@@ -74,12 +75,13 @@ bool SameArguments(const BlockKernel& a, const BlockKernel& b) {
 // Are the two plans of one graph the same launches of the same kernels?
 bool SameLaunches(const Prepared& a, const Prepared& b) {
   return a.planned.elided.values.size() == b.planned.elided.values.size() &&
-         std::equal(
-             a.launches.begin(), a.launches.end(), b.launches.begin(), b.launches.end(),
-             [](const PlannedLaunch& x, const PlannedLaunch& y) {
-               return x.block.key == y.block.key && x.concurrent == y.concurrent && SameArguments(x.block, y.block) &&
-                      std::equal(x.others.begin(), x.others.end(), y.others.begin(), y.others.end(), SameArguments);
-             });
+         std::equal(a.launches.begin(), a.launches.end(), b.launches.begin(), b.launches.end(),
+                    [](const PlannedLaunch& x, const PlannedLaunch& y) {
+                      return x.fusion_kernel.key == y.fusion_kernel.key && x.concurrent == y.concurrent &&
+                             SameArguments(x.fusion_kernel, y.fusion_kernel) &&
+                             std::equal(x.others.begin(), x.others.end(), y.others.begin(), y.others.end(),
+                                        SameArguments);
+                    });
 }
 
 // Each candidate is printed alone, so that its files are those of its own bundle: the winner's are then built already.
@@ -94,8 +96,8 @@ absl::Status MakeKernels(const Compilation& compilation, Candidate* candidate) {
   alone.push_back({compilation.files, compilation.options, quiet, nullptr, &clock, &account, &planned, nullptr,
                    &candidate->launches});
   RETURN_IF_ERROR(RunBundlePasses(Passes(), absl::MakeSpan(alone)));
-  std::vector<const BlockKernel*> kernels;
-  for (const PlannedLaunch& launch : candidate->launches) kernels.push_back(&launch.block);
+  std::vector<const FusionKernel*> kernels;
+  for (const PlannedLaunch& launch : candidate->launches) kernels.push_back(&launch.fusion_kernel);
   candidate->texts = PrintKernels(kernels, *compilation.context.device);
   return absl::OkStatus();
 }
@@ -182,7 +184,7 @@ absl::StatusOr<std::vector<Candidate>> CandidatesBeside(const Compilation& compi
   const std::vector<OfferedPlan>& offers = made.planned.plan.offers;
   if (offers.empty()) ways.push_back({"by estimates", typical, compilation.options.threads});
   for (size_t o = 1; o < offers.size(); ++o) {
-    if (offers[o].plan.blocks.empty()) continue;
+    if (offers[o].plan.fusion_blocks.empty()) continue;
     ways.push_back({NameOf(offers[o]), typical, compilation.options.threads, &offers[o].plan});
   }
   std::vector<Candidate> candidates;

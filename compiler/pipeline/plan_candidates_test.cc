@@ -11,7 +11,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "compiler/pipeline/compile.h"
-#include "compiler/pipeline/testing/run_block.h"
+#include "compiler/pipeline/testing/run_fusion_block.h"
 #include "runtime/base/status_macros.h"
 #include "runtime/bundle/bundle_reader.h"
 

@@ -12,9 +12,12 @@ double EstimatePlan(const std::vector<PlannedLaunch>& launches, const ElidedCopi
                     const DeviceModel& device, int threads) {
   std::vector<movement::SequenceLaunch> sequence;
   for (size_t l = 0; l < launches.size(); ++l) {
-    const auto memory = [&](const BlockKernel& block) { return MemoryOf(block, l, elided, loops.memory); };
-    movement::SequenceLaunch launch{&launches[l].block.kernel, memory(launches[l].block), {}, launches[l].concurrent};
-    for (const BlockKernel& other : launches[l].others) launch.others.push_back(memory(other));
+    const auto memory = [&](const FusionKernel& fusion_kernel) {
+      return MemoryOf(fusion_kernel, l, elided, loops.memory);
+    };
+    movement::SequenceLaunch launch{
+        &launches[l].fusion_kernel.kernel, memory(launches[l].fusion_kernel), {}, launches[l].concurrent};
+    for (const FusionKernel& other : launches[l].others) launch.others.push_back(memory(other));
     sequence.push_back(std::move(launch));
   }
   const double once = movement::EstimateSequence(sequence, device, threads);

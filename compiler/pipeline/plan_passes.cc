@@ -66,19 +66,19 @@ class PartsClock {
   std::chrono::steady_clock::time_point start_;
 };
 
-absl::StatusOr<std::vector<std::shared_ptr<const BlockKernel>>> KernelsOf(Compilation* compilation) {
-  std::vector<std::shared_ptr<const BlockKernel>> kernels;
-  for (const FusionBlock& block : compilation->planned->plan.blocks) {
-    ASSIGN_OR_RETURN(kernels.emplace_back(), compilation->oracle->Get(block));
+absl::StatusOr<std::vector<std::shared_ptr<const FusionKernel>>> KernelsOf(Compilation* compilation) {
+  std::vector<std::shared_ptr<const FusionKernel>> kernels;
+  for (const FusionBlock& fusion_block : compilation->planned->plan.fusion_blocks) {
+    ASSIGN_OR_RETURN(kernels.emplace_back(), compilation->oracle->Get(fusion_block));
   }
   return kernels;
 }
 
-// What the passes over launches see of the segments: the copies that are elided, and all blocks of other segments,
-// which are left out like these.
+// What the passes over launches see of the segments: the copies that are elided, and all fusion blocks of other
+// segments, which are left out like these.
 struct SegmentView {
   int loop = ecg::Loops::kOnce;
-  std::vector<size_t> blocks;
+  std::vector<size_t> fusion_blocks;
   ElidedCopies elided;
 };
 
@@ -86,14 +86,14 @@ absl::StatusOr<std::vector<SegmentView>> SegmentsFor(const Planned& planned) {
   ASSIGN_OR_RETURN(const ecg::Loops loops, ecg::FindLoops(planned.graph));
   std::set<size_t> boundaries;
   std::vector<SegmentView> views;
-  for (LoopSegment& segment : SegmentsOf(planned.graph, loops, planned.plan.blocks, &boundaries)) {
-    SegmentView& view = views.emplace_back(SegmentView{segment.loop, std::move(segment.blocks), planned.elided});
+  for (LoopSegment& segment : SegmentsOf(planned.graph, loops, planned.plan.fusion_blocks, &boundaries)) {
+    SegmentView& view = views.emplace_back(SegmentView{segment.loop, std::move(segment.fusion_blocks), planned.elided});
     size_t next = 0;
-    for (size_t b = 0; b < planned.plan.blocks.size(); ++b) {
-      if (next < view.blocks.size() && view.blocks[next] == b) {
+    for (size_t b = 0; b < planned.plan.fusion_blocks.size(); ++b) {
+      if (next < view.fusion_blocks.size() && view.fusion_blocks[next] == b) {
         ++next;
       } else {
-        view.elided.blocks.insert(b);
+        view.elided.fusion_blocks.insert(b);
       }
     }
   }
@@ -102,7 +102,7 @@ absl::StatusOr<std::vector<SegmentView>> SegmentsFor(const Planned& planned) {
 
 absl::Status FindLaunchLoops(Planned* planned) {
   ASSIGN_OR_RETURN(const ecg::Loops loops, ecg::FindLoops(planned->graph));
-  planned->loops.launches = LoopsOfLaunches(loops, planned->plan.blocks, planned->launches);
+  planned->loops.launches = LoopsOfLaunches(loops, planned->plan.fusion_blocks, planned->launches);
   return absl::OkStatus();
 }
 
@@ -164,8 +164,9 @@ absl::Status PlaceLoops(Compilation* compilation) {
   Planned& planned = *compilation->planned;
   ASSIGN_OR_RETURN(const ecg::Loops loops, ecg::FindLoops(planned.graph));
   planned.loops.memory = PlaceLoopValues(planned.graph, loops);
-  for (size_t b = 0; b < planned.plan.blocks.size(); ++b) {
-    if (loops.of_node[planned.plan.blocks[b].nodes[0]] == ecg::Loops::kBoundary) planned.elided.blocks.insert(b);
+  for (size_t b = 0; b < planned.plan.fusion_blocks.size(); ++b) {
+    if (loops.of_node[planned.plan.fusion_blocks[b].nodes[0]] == ecg::Loops::kBoundary)
+      planned.elided.fusion_blocks.insert(b);
   }
   return absl::OkStatus();
 }
@@ -173,7 +174,7 @@ absl::Status PlaceLoops(Compilation* compilation) {
 absl::Status Launches(Compilation* compilation) {
   if (SharesMemory(*compilation)) return MakeLaunches(BatchKernels::kNone, compilation);
   Planned& planned = *compilation->planned;
-  for (size_t b = 0; b < planned.plan.blocks.size(); ++b) planned.launches.push_back({b});
+  for (size_t b = 0; b < planned.plan.fusion_blocks.size(); ++b) planned.launches.push_back({b});
   return absl::OkStatus();
 }
 
@@ -192,7 +193,8 @@ absl::Status ConcurrentLaunches(Compilation* compilation) {
   size_t next = 0;  // launches are in the order of the segments
   for (const SegmentView& segment : segments) {
     std::vector<std::vector<size_t>> launches;
-    for (; next < planned.launches.size() && segment.elided.blocks.count(planned.launches[next][0]) == 0; ++next) {
+    for (; next < planned.launches.size() && segment.elided.fusion_blocks.count(planned.launches[next][0]) == 0;
+         ++next) {
       launches.push_back(planned.launches[next]);
     }
     LaunchOrder order = GroupConcurrentLaunches(kernels, segment.elided, launches, typical, which);

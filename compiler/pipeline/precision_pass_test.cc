@@ -7,7 +7,7 @@
 #include <limits>
 
 #include "compiler/analysis/derived.h"
-#include "compiler/pipeline/testing/run_block.h"
+#include "compiler/pipeline/testing/run_fusion_block.h"
 #include "compiler/simplify/passes.h"
 
 namespace fusion {

@@ -20,24 +20,25 @@ namespace fusion {
 namespace {
 
 // Fails with UNIMPLEMENTED, naming every operator for whose kernel neither the target nor its host has text.
-absl::Status CheckSupported(const Planned& planned, const DeviceModel& device, GraphBlockOracle* oracle) {
+absl::Status CheckSupported(const Planned& planned, const DeviceModel& device, GraphFusionOracle* oracle) {
   std::vector<std::string> refused;
-  for (const FusionBlock& block : planned.plan.blocks) {
-    ASSIGN_OR_RETURN(const BlockKernel kernel, oracle->Kernel(block));
+  for (const FusionBlock& fusion_block : planned.plan.fusion_blocks) {
+    ASSIGN_OR_RETURN(const FusionKernel kernel, oracle->Kernel(fusion_block));
     const absl::Status supported = PlaceKernel(kernel.kernel, device).backend->CheckSupported(kernel.kernel);
     if (supported.ok()) continue;
-    const ecg::Node& node = planned.graph.node(block.nodes.front());
+    const ecg::Node& node = planned.graph.node(fusion_block.nodes.front());
     refused.push_back(absl::StrCat(node.op, " '", node.name, "': ", std::string(supported.message())));
   }
   if (refused.empty()) return absl::OkStatus();
   return absl::UnimplementedError(absl::StrJoin(refused, "; "));
 }
 
-double EstimatedNs(const Planned& planned, GraphBlockOracle* oracle) {
+double EstimatedNs(const Planned& planned, GraphFusionOracle* oracle) {
   double ns = 0;
-  const std::vector<FusionBlock> blocks = planned.KernelBlocks();
+  const std::vector<FusionBlock> fusion_blocks = planned.KernelFusionBlocks();
   const std::vector<int64_t> runs = planned.KernelRuns();
-  for (size_t b = 0; b < blocks.size(); ++b) ns += static_cast<double>(runs[b]) * oracle->Estimate(blocks[b]);
+  for (size_t b = 0; b < fusion_blocks.size(); ++b)
+    ns += static_cast<double>(runs[b]) * oracle->Estimate(fusion_blocks[b]);
   return ns;
 }
 
@@ -52,7 +53,7 @@ double EstimatedNs(const ModelFiles& files, const CompileOptions& options, const
   CompileAccount account;
   StageClock clock(context, &account);
   Planned planned;
-  GraphBlockOracle oracle(context, Units(options, context), DisabledBlockPasses(options));
+  GraphFusionOracle oracle(context, Units(options, context), DisabledFusionBlockPasses(options));
   Compilation compilation{files, options, context, &oracle, &clock, &account, &planned};
   return MakePlan(&compilation).ok() ? EstimatedNs(planned, &oracle) : 0;
 }
@@ -62,7 +63,7 @@ absl::Status Prepare(const ModelFiles& files, const CompileOptions& options, con
                      Prepared* out) {
   DeviceModel device;
   const CompileContext context = ContextFor(options, given, &device);
-  GraphBlockOracle oracle(context, Units(options, context), DisabledBlockPasses(options));
+  GraphFusionOracle oracle(context, Units(options, context), DisabledFusionBlockPasses(options));
   ASSIGN_OR_RETURN(const tune::Budget budget, tune::ParseBudget(options.tune));
   if (budget.trials > 0) oracle.LimitMeasuring(budget.seconds);
   Compilation compilation{files,         options,       context,   &oracle,       clock,

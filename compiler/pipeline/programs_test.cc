@@ -15,7 +15,7 @@
 #include "compiler/movement/parse.h"
 #include "compiler/movement/print.h"
 #include "compiler/movement/verify.h"
-#include "compiler/pipeline/testing/run_block.h"
+#include "compiler/pipeline/testing/run_fusion_block.h"
 #include "runtime/base/sha256.h"
 
 namespace fusion {
@@ -78,11 +78,11 @@ TEST(PreparePrograms, EveryKernelsTextReadsAsTheSameKernel) {
       ASSERT_TRUE(programs.ok()) << programs.status();
       for (const auto& program : *programs) {
         for (const PlannedLaunch& launch : program->model.launches) {
-          const movement::Kernel& kernel = launch.block.kernel;
+          const movement::Kernel& kernel = launch.fusion_kernel.kernel;
           EXPECT_TRUE(movement::Verify(kernel).ok()) << movement::Verify(kernel);
           const std::string text = movement::Print(kernel);
           ++kernels;
-          EXPECT_EQ(launch.block.key, Sha256Hex(text));
+          EXPECT_EQ(launch.fusion_kernel.key, Sha256Hex(text));
           if (!distinct.insert(text).second) continue;
           const absl::StatusOr<movement::Kernel> parsed = movement::Parse(text);
           ASSERT_TRUE(parsed.ok()) << launch.label << ": " << parsed.status() << "\n" << text;
@@ -166,9 +166,8 @@ TEST(PreparePrograms, OnAProcessorALoopIsItsLaunchesOnce) {
 }
 
 TEST(PreparePrograms, OtherTargetsAndUsersHaveLoopsWrittenOut) {
-  for (const auto& [device, disabled] :
-       {std::pair(testing::OpenClTestDevice(4, 1), std::set<std::string>()),
-        std::pair(testing::Avx512Device(), std::set<std::string>{"loops"})}) {
+  for (const auto& [device, disabled] : {std::pair(testing::OpenClTestDevice(4, 1), std::set<std::string>()),
+                                         std::pair(testing::Avx512Device(), std::set<std::string>{"loops"})}) {
     const auto programs = PrepareRecurrence(device, disabled);
     ASSERT_TRUE(programs.ok()) << programs.status();
     const Prepared& model = (*programs)[0]->model;

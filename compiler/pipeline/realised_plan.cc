@@ -10,16 +10,16 @@
 
 namespace fusion {
 
-absl::StatusOr<std::vector<RealisedBlock>> RealisePlan(const ecg::Graph& graph, const FusionPlan& plan,
-                                                       GraphBlockOracle* oracle) {
-  std::vector<RealisedBlock> result;
-  for (const FusionBlock& block : plan.blocks) {
-    ASSIGN_OR_RETURN(const std::shared_ptr<const BlockKernel> kernel, oracle->Get(block));
-    RETURN_IF_ERROR(CheckRealised(graph, block, *kernel));
-    RealisedBlock& realised = result.emplace_back();
+absl::StatusOr<std::vector<RealisedFusionBlock>> RealisePlan(const ecg::Graph& graph, const FusionPlan& plan,
+                                                             GraphFusionOracle* oracle) {
+  std::vector<RealisedFusionBlock> result;
+  for (const FusionBlock& fusion_block : plan.fusion_blocks) {
+    ASSIGN_OR_RETURN(const std::shared_ptr<const FusionKernel> kernel, oracle->Get(fusion_block));
+    RETURN_IF_ERROR(CheckRealised(graph, fusion_block, *kernel));
+    RealisedFusionBlock& realised = result.emplace_back();
     realised.account = oracle->Account(*kernel);
     if (realised.account.phases > 1) realised.reason = kernel->reason;
-    realised.hand_overs = BesidePlan(graph, block, *kernel);
+    realised.hand_overs = BesidePlan(graph, fusion_block, *kernel);
   }
   return result;
 }
@@ -30,9 +30,9 @@ std::string ScopesInWords(const HandOver& hand_over) {
   return absl::StrCat(nearest, " to ", ScopeName(hand_over.furthest));
 }
 
-std::string InWords(const RealisedBlock& block) {
+std::string InWords(const RealisedFusionBlock& fusion_block) {
   std::map<Scope, int> count;
-  for (const PlannedHandOver& edge : block.hand_overs) {
+  for (const PlannedHandOver& edge : fusion_block.hand_overs) {
     if (edge.realised > Scope::kLane) ++count[edge.realised];
   }
   std::string text;
@@ -43,10 +43,10 @@ std::string InWords(const RealisedBlock& block) {
       absl::StrAppend(&text, ", ", edges, " at ", ScopeName(scope));
     }
   }
-  if (block.account.phases > 1) {
-    absl::StrAppend(&text, text.empty() ? "" : "; ", block.account.phases, " phases");
+  if (fusion_block.account.phases > 1) {
+    absl::StrAppend(&text, text.empty() ? "" : "; ", fusion_block.account.phases, " phases");
   }
-  if (const auto& occupancy = block.account.occupancy) {
+  if (const auto& occupancy = fusion_block.account.occupancy) {
     absl::StrAppend(&text, text.empty() ? "" : "; ", "occupancy ", std::lround(100 * occupancy->share), "% (",
                     occupancy->limit, ")");
   }

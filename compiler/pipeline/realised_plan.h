@@ -7,27 +7,27 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "compiler/kernels/block_kernel.h"
-#include "compiler/measure/block_oracle.h"
+#include "compiler/kernels/fusion_kernel.h"
+#include "compiler/measure/fusion_oracle.h"
 #include "compiler/plan/plan.h"
 
 namespace fusion {
 
-struct RealisedBlock {
-  BlockAccount account;
+struct RealisedFusionBlock {
+  FusionBlockAccount account;
   std::vector<PlannedHandOver> hand_overs;
   std::string reason;  // why there are several phases; empty where there is one
 };
 
 // Parallel to the plan's fusion blocks. Fails where a kernel cannot be made, or hands over otherwise than planned.
-absl::StatusOr<std::vector<RealisedBlock>> RealisePlan(const ecg::Graph& graph, const FusionPlan& plan,
-                                                       GraphBlockOracle* oracle);
+absl::StatusOr<std::vector<RealisedFusionBlock>> RealisePlan(const ecg::Graph& graph, const FusionPlan& plan,
+                                                             GraphFusionOracle* oracle);
 
 // "lane to block"; "device" where there is no choice.
 std::string ScopesInWords(const HandOver& hand_over);
 // For people: "3 hand-overs at block scope, 1 at device", "; 2 phases" where there are several, "; occupancy 25%
 // (registers)" on devices that have it. Otherwise empty where everything stays in registers.
-std::string InWords(const RealisedBlock& block);
+std::string InWords(const RealisedFusionBlock& realised);
 
 }  // namespace fusion
 

@@ -23,8 +23,10 @@ absl::Status VerifyLayouts(const ecg::Graph& graph, const ValueLayouts& layouts)
 }
 
 absl::Status VerifyElided(const Planned& planned) {
-  if (!planned.elided.blocks.empty() && *planned.elided.blocks.rbegin() >= planned.plan.blocks.size()) {
-    return absl::InternalError(absl::StrCat("fusion block ", *planned.elided.blocks.rbegin(), " does not exist"));
+  if (!planned.elided.fusion_blocks.empty() &&
+      *planned.elided.fusion_blocks.rbegin() >= planned.plan.fusion_blocks.size()) {
+    return absl::InternalError(
+        absl::StrCat("fusion block ", *planned.elided.fusion_blocks.rbegin(), " does not exist"));
   }
   const auto values = static_cast<ecg::ValueId>(planned.graph.values().size());
   for (const auto& [value, inside] : planned.elided.values) {
@@ -37,20 +39,21 @@ absl::Status VerifyElided(const Planned& planned) {
 }
 
 absl::Status VerifyLaunches(const Planned& planned) {
-  const size_t blocks = planned.plan.blocks.size();
-  std::vector<int> launches(blocks, 0);
+  const size_t fusion_blocks = planned.plan.fusion_blocks.size();
+  std::vector<int> launches(fusion_blocks, 0);
   for (const std::vector<size_t>& launch : planned.launches) {
     if (launch.empty()) return absl::InternalError("a launch has no fusion block");
     for (size_t b : launch) {
-      if (b >= blocks) return absl::InternalError(absl::StrCat("a launch has block ", b, " of ", blocks));
+      if (b >= fusion_blocks)
+        return absl::InternalError(absl::StrCat("a launch has fusion block ", b, " of ", fusion_blocks));
       ++launches[b];
     }
   }
   if (!planned.concurrent.empty() && (planned.concurrent.size() != planned.launches.size() || planned.concurrent[0])) {
     return absl::InternalError("which launches are concurrent is not said of each, or the first one is");
   }
-  for (size_t b = 0; b < blocks; ++b) {
-    const int expected = planned.elided.blocks.count(b) > 0 ? 0 : 1;
+  for (size_t b = 0; b < fusion_blocks; ++b) {
+    const int expected = planned.elided.fusion_blocks.count(b) > 0 ? 0 : 1;
     if (launches[b] == expected) continue;
     return absl::InternalError(
         absl::StrCat("fusion block ", b, " is in ", launches[b], " launches, expected ", expected));
@@ -61,8 +64,8 @@ absl::Status VerifyLaunches(const Planned& planned) {
 absl::Status VerifyKernels(const std::vector<PlannedLaunch>& launches) {
   std::set<std::string> known;
   for (const PlannedLaunch& launch : launches) {
-    if (!known.insert(launch.block.key).second) continue;
-    RETURN_IF_ERROR(Annotate(movement::Verify(launch.block.kernel), launch.label));
+    if (!known.insert(launch.fusion_kernel.key).second) continue;
+    RETURN_IF_ERROR(Annotate(movement::Verify(launch.fusion_kernel.kernel), launch.label));
   }
   return absl::OkStatus();
 }

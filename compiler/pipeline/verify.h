@@ -16,7 +16,7 @@ absl::Status VerifyLayouts(const ecg::Graph& graph, const ValueLayouts& layouts)
 // Checks that the fusion blocks and values exist whose copies are elided, and that no value lies within itself.
 absl::Status VerifyElided(const Planned& planned);
 
-// Checks that each fusion block with a kernel is in exactly one launch, and no other block is in any.
+// Checks that each fusion block with a kernel is in exactly one launch, and no other fusion block is in any.
 absl::Status VerifyLaunches(const Planned& planned);
 
 // Verifies the movement graph of each launch, equal ones once.

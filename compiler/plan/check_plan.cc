@@ -20,15 +20,15 @@ std::string Name(const ecg::Graph& graph, ecg::NodeId id) {
 absl::StatusOr<std::vector<int>> Owners(const ecg::Graph& graph, const FusionPlan& plan) {
   const int n = static_cast<int>(graph.nodes().size());
   std::vector<int> owner(n, -1);
-  for (size_t b = 0; b < plan.blocks.size(); ++b) {
-    const FusionBlock& block = plan.blocks[b];
-    if (block.nodes.empty()) return absl::InternalError(absl::StrCat("fusion block ", b, " is empty"));
-    for (ecg::NodeId id : block.nodes) {
+  for (size_t b = 0; b < plan.fusion_blocks.size(); ++b) {
+    const FusionBlock& fusion_block = plan.fusion_blocks[b];
+    if (fusion_block.nodes.empty()) return absl::InternalError(absl::StrCat("fusion block ", b, " is empty"));
+    for (ecg::NodeId id : fusion_block.nodes) {
       if (id < 0 || id >= n) return absl::InternalError(absl::StrCat("fusion block ", b, " holds no node ", id));
       if (owner[id] >= 0) return absl::InternalError(absl::StrCat(Name(graph, id), " is in two fusion blocks"));
       owner[id] = static_cast<int>(b);
     }
-    if (!std::is_sorted(block.nodes.begin(), block.nodes.end())) {
+    if (!std::is_sorted(fusion_block.nodes.begin(), fusion_block.nodes.end())) {
       return absl::InternalError(absl::StrCat("fusion block ", b, " is not in topological order"));
     }
   }
@@ -44,9 +44,9 @@ bool Contains(const std::vector<int>& sorted, int id) { return std::binary_searc
 // stored there.
 absl::Status CheckReads(const ecg::Graph& graph, const FusionPlan& plan, const std::vector<int>& owner,
                         const std::vector<bool>& stored, int b) {
-  const FusionBlock& block = plan.blocks[b];
-  const std::vector<ecg::NodeId> members = block.Members();
-  for (ecg::NodeId id : block.recomputed) {
+  const FusionBlock& fusion_block = plan.fusion_blocks[b];
+  const std::vector<ecg::NodeId> members = fusion_block.Members();
+  for (ecg::NodeId id : fusion_block.recomputed) {
     if (id >= 0 && id < static_cast<int>(owner.size()) && owner[id] != b) continue;
     return absl::InternalError(absl::StrCat("fusion block ", b, " recomputes node ", id, ", which is its own or none"));
   }
@@ -64,7 +64,7 @@ absl::Status CheckReads(const ecg::Graph& graph, const FusionPlan& plan, const s
         return absl::InternalError(
             absl::StrCat(Name(graph, id), " runs before ", Name(graph, producer), ", which it reads"));
       }
-      if (Contains(plan.blocks[owner[producer]].unread, v)) {
+      if (Contains(plan.fusion_blocks[owner[producer]].unread, v)) {
         return absl::InternalError(absl::StrCat(Name(graph, id), " reads what ", Name(graph, producer),
                                                 " makes, and the plan says that nobody does"));
       }
@@ -79,8 +79,8 @@ absl::Status CheckReads(const ecg::Graph& graph, const FusionPlan& plan, const s
   return absl::OkStatus();
 }
 
-absl::Status CheckHandOver(const ecg::Graph& graph, const FusionBlock& block, const HandOver& hand_over) {
-  const std::vector<HandOver> edges = InnerHandOvers(graph, block);
+absl::Status CheckHandOver(const ecg::Graph& graph, const FusionBlock& fusion_block, const HandOver& hand_over) {
+  const std::vector<HandOver> edges = InnerHandOvers(graph, fusion_block);
   if (std::find(edges.begin(), edges.end(), hand_over) == edges.end()) {
     return absl::InternalError(absl::StrCat("a fusion block has no edge from node ", hand_over.producer, " to node ",
                                             hand_over.consumer, " with value ", hand_over.value));
@@ -97,19 +97,19 @@ absl::Status CheckPlan(const ecg::Graph& graph, const FusionPlan& plan) {
   ASSIGN_OR_RETURN(const std::vector<int> owner, Owners(graph, plan));
   ASSIGN_OR_RETURN(const ecg::Loops loops, ecg::FindLoops(graph));
   std::vector<bool> stored(graph.values().size(), false);
-  for (const FusionBlock& block : plan.blocks) {
-    for (ecg::ValueId v : LiveOut(graph, block)) stored[v] = true;
+  for (const FusionBlock& fusion_block : plan.fusion_blocks) {
+    for (ecg::ValueId v : LiveOut(graph, fusion_block)) stored[v] = true;
   }
-  for (size_t b = 0; b < plan.blocks.size(); ++b) {
+  for (size_t b = 0; b < plan.fusion_blocks.size(); ++b) {
     RETURN_IF_ERROR(CheckReads(graph, plan, owner, stored, static_cast<int>(b)));
-    if (const absl::Status same = ecg::CheckSameLoop(graph, loops, plan.blocks[b].Members()); !same.ok()) {
+    if (const absl::Status same = ecg::CheckSameLoop(graph, loops, plan.fusion_blocks[b].Members()); !same.ok()) {
       return absl::InternalError(absl::StrCat("fusion block ", b, ": ", same.message()));
     }
-    for (const HandOver& hand_over : plan.blocks[b].inner) {
-      RETURN_IF_ERROR(CheckHandOver(graph, plan.blocks[b], hand_over));
+    for (const HandOver& hand_over : plan.fusion_blocks[b].inner) {
+      RETURN_IF_ERROR(CheckHandOver(graph, plan.fusion_blocks[b], hand_over));
     }
-    for (const Directive& directive : plan.blocks[b].directives) {
-      if (directive.node == ecg::kNone || Contains(plan.blocks[b].Members(), directive.node)) continue;
+    for (const Directive& directive : plan.fusion_blocks[b].directives) {
+      if (directive.node == ecg::kNone || Contains(plan.fusion_blocks[b].Members(), directive.node)) continue;
       return absl::InternalError(absl::StrCat("fusion block ", b, " has a directive for node ", directive.node,
                                               ", which it does not compute"));
     }

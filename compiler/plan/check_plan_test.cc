@@ -20,9 +20,9 @@ class CheckPlanTest : public testing::Test {
                       .value();
     graph_ = std::move(parsed);
   }
-  FusionPlan Plan(const std::vector<std::vector<ecg::NodeId>>& blocks) {
+  FusionPlan Plan(const std::vector<std::vector<ecg::NodeId>>& fusion_blocks) {
     FusionPlan plan;
-    for (const auto& nodes : blocks) plan.blocks.emplace_back(nodes);
+    for (const auto& nodes : fusion_blocks) plan.fusion_blocks.emplace_back(nodes);
     return plan;
   }
   ecg::ValueId ResultOf(ecg::NodeId id) const { return graph_.node(id).outputs[0]; }
@@ -57,39 +57,39 @@ TEST_F(CheckPlanTest, TopologicalOrderAndConvexity) {
 
 TEST_F(CheckPlanTest, HandOvers) {
   FusionPlan plan = Plan({{0, 1}, {2}});
-  plan.blocks[0].inner = {{0, 1, ResultOf(0), Scope::kDevice, Scope::kDevice}};
+  plan.fusion_blocks[0].inner = {{0, 1, ResultOf(0), Scope::kDevice, Scope::kDevice}};
   EXPECT_TRUE(CheckPlan(graph_, plan).ok()) << CheckPlan(graph_, plan);
-  plan.blocks[0].inner = {{0, 1, ResultOf(0), Scope::kLane, Scope::kKernel}};
+  plan.fusion_blocks[0].inner = {{0, 1, ResultOf(0), Scope::kLane, Scope::kKernel}};
   EXPECT_THAT(Refusal(plan), HasSubstr("may have scopes from lane to kernel"));
-  plan.blocks[0].inner = {{0, 1, ResultOf(0), Scope::kDevice, Scope::kBlock}};
+  plan.fusion_blocks[0].inner = {{0, 1, ResultOf(0), Scope::kDevice, Scope::kBlock}};
   EXPECT_THAT(Refusal(plan), HasSubstr("may have scopes from device to block"));
-  plan.blocks[0].inner = {{0, 2, ResultOf(0)}};  // the consumer is in another fusion block
+  plan.fusion_blocks[0].inner = {{0, 2, ResultOf(0)}};  // the consumer is in another fusion block
   EXPECT_THAT(Refusal(plan), HasSubstr("no edge from node 0 to node 2"));
-  plan.blocks[0].inner = {{0, 1, ResultOf(1)}};
+  plan.fusion_blocks[0].inner = {{0, 1, ResultOf(1)}};
   EXPECT_THAT(Refusal(plan), HasSubstr("no edge from node 0 to node 1 with value"));
 }
 
 TEST_F(CheckPlanTest, RecomputedNodes) {
   // Exp reads what its own fusion block recomputes, and nobody outside Add's reads what Relu stores there.
   FusionPlan plan = Plan({{1}, {0, 2}});
-  plan.blocks[0].recomputed = {0};
+  plan.fusion_blocks[0].recomputed = {0};
   EXPECT_TRUE(CheckPlan(graph_, plan).ok()) << CheckPlan(graph_, plan);
-  plan.blocks[1].unread = {ResultOf(0)};
+  plan.fusion_blocks[1].unread = {ResultOf(0)};
   EXPECT_TRUE(CheckPlan(graph_, plan).ok()) << CheckPlan(graph_, plan);
-  EXPECT_TRUE(LiveOut(graph_, plan.blocks[0]) == std::vector<ecg::ValueId>{ResultOf(1)});
-  EXPECT_TRUE(LiveOut(graph_, plan.blocks[1]) == std::vector<ecg::ValueId>{ResultOf(2)});
+  EXPECT_TRUE(LiveOut(graph_, plan.fusion_blocks[0]) == std::vector<ecg::ValueId>{ResultOf(1)});
+  EXPECT_TRUE(LiveOut(graph_, plan.fusion_blocks[1]) == std::vector<ecg::ValueId>{ResultOf(2)});
 
   plan = Plan({{0}, {1, 2}});
-  plan.blocks[0].unread = {ResultOf(0)};
+  plan.fusion_blocks[0].unread = {ResultOf(0)};
   EXPECT_THAT(Refusal(plan), HasSubstr("reads what Relu"));
   plan = Plan({{0}, {1, 2}});
-  plan.blocks[1].recomputed = {2};
+  plan.fusion_blocks[1].recomputed = {2};
   EXPECT_THAT(Refusal(plan), HasSubstr("recomputes node 2"));
-  plan.blocks[1].recomputed = {7};
+  plan.fusion_blocks[1].recomputed = {7};
   EXPECT_THAT(Refusal(plan), HasSubstr("recomputes node 7"));
   // What a recomputed node reads has to exist, too.
   plan = Plan({{2}, {0}, {1}});
-  plan.blocks[0].recomputed = {1};
+  plan.fusion_blocks[0].recomputed = {1};
   EXPECT_THAT(Refusal(plan), HasSubstr("runs before Relu"));
 }
 

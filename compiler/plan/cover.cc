@@ -90,11 +90,11 @@ absl::StatusOr<std::vector<FusionBlock>> BlocksOfCover(const ecg::Graph& graph, 
   const std::vector<std::vector<size_t>> holders = Holders(graph, sets);
   ASSIGN_OR_RETURN(const std::vector<size_t> order, OrderOf(graph, sets, holders));
   std::vector<bool> owned(graph.nodes().size(), false);
-  std::vector<FusionBlock> blocks;
+  std::vector<FusionBlock> fusion_blocks;
   for (size_t s : order) {
-    FusionBlock& block = blocks.emplace_back();
+    FusionBlock& fusion_block = fusion_blocks.emplace_back();
     for (NodeId id : sets[s]) {
-      (owned[id] ? block.recomputed : block.nodes).push_back(id);
+      (owned[id] ? fusion_block.recomputed : fusion_block.nodes).push_back(id);
       if (owned[id]) continue;
       owned[id] = true;
       for (ecg::ValueId v : graph.node(id).outputs) {
@@ -103,18 +103,18 @@ absl::StatusOr<std::vector<FusionBlock>> BlocksOfCover(const ecg::Graph& graph, 
         const bool inside =
             std::all_of(readers.begin(), readers.end(), [&](NodeId reader) { return Contains(sets[s], reader); });
         const bool stored = IsStored(graph, sets, holders, v);
-        if (stored && inside) block.kept.push_back(v);
-        if (!stored && !inside) block.unread.push_back(v);
+        if (stored && inside) fusion_block.kept.push_back(v);
+        if (!stored && !inside) fusion_block.unread.push_back(v);
       }
     }
-    std::sort(block.unread.begin(), block.unread.end());
-    std::sort(block.kept.begin(), block.kept.end());
-    if (block.nodes.empty()) {
-      return absl::InternalError(
-          absl::StrCat("a fusion block computes nothing but what others do: ", Name(graph, block.recomputed.front())));
+    std::sort(fusion_block.unread.begin(), fusion_block.unread.end());
+    std::sort(fusion_block.kept.begin(), fusion_block.kept.end());
+    if (fusion_block.nodes.empty()) {
+      return absl::InternalError(absl::StrCat("a fusion block computes nothing but what others do: ",
+                                              Name(graph, fusion_block.recomputed.front())));
     }
   }
-  return blocks;
+  return fusion_blocks;
 }
 
 }  // namespace fusion

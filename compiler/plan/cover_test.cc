@@ -27,28 +27,29 @@ const char kFork[] = R"(graph g(%x: f32[8]) {
 
 TEST(BlocksOfCover, TheFirstHolderOwnsAndTheOthersRecompute) {
   const ecg::Graph graph = Parsed(kFork);
-  const auto blocks = BlocksOfCover(graph, {{0, 2, 3}, {0, 1}});
-  ASSERT_TRUE(blocks.ok()) << blocks.status();
+  const auto fusion_blocks = BlocksOfCover(graph, {{0, 2, 3}, {0, 1}});
+  ASSERT_TRUE(fusion_blocks.ok()) << fusion_blocks.status();
   FusionPlan plan;
-  plan.blocks = *blocks;
+  plan.fusion_blocks = *fusion_blocks;
   EXPECT_TRUE(CheckPlan(graph, plan).ok()) << CheckPlan(graph, plan);
   EXPECT_THAT(BlockNames(graph, plan), ElementsAre("a+b", "c+d, again a"));
   // Both readers compute %a, so that nobody reads it from memory.
-  EXPECT_THAT((*blocks)[0].unread, ElementsAre(graph.node(0).outputs[0]));
-  EXPECT_EQ(LiveOut(graph, (*blocks)[0]), graph.node(1).outputs);
+  EXPECT_THAT((*fusion_blocks)[0].unread, ElementsAre(graph.node(0).outputs[0]));
+  EXPECT_EQ(LiveOut(graph, (*fusion_blocks)[0]), graph.node(1).outputs);
 }
 
 TEST(BlocksOfCover, WhatOnlyOneHoldsIsStored) {
   const ecg::Graph graph = Parsed(kFork);
-  const auto blocks = BlocksOfCover(graph, {{2, 3}, {0, 1}});
-  ASSERT_TRUE(blocks.ok()) << blocks.status();
-  EXPECT_THAT(BlockNames(graph, {*blocks, {}}), ElementsAre("a+b", "c+d"));
-  EXPECT_TRUE((*blocks)[0].unread.empty());
-  EXPECT_EQ(LiveOut(graph, (*blocks)[0]).size(), 2u);
+  const auto fusion_blocks = BlocksOfCover(graph, {{2, 3}, {0, 1}});
+  ASSERT_TRUE(fusion_blocks.ok()) << fusion_blocks.status();
+  EXPECT_THAT(BlockNames(graph, {*fusion_blocks, {}}), ElementsAre("a+b", "c+d"));
+  EXPECT_TRUE((*fusion_blocks)[0].unread.empty());
+  EXPECT_EQ(LiveOut(graph, (*fusion_blocks)[0]).size(), 2u);
 }
 
 TEST(BlocksOfCover, WhatARecomputedReaderReadsIsStored) {
-  // %c is computed in both blocks, and the second one reads %a for it, whose readers in the graph are all in the first.
+  // %c is computed in both fusion blocks, and the second one reads %a for it, whose readers in the graph are all in the
+  // first.
   const ecg::Graph graph = Parsed(R"(graph g(%x: f32[8]) {
     %a: f32[8] = Exp(%x)
     %c: f32[8] = Neg(%a)
@@ -57,21 +58,21 @@ TEST(BlocksOfCover, WhatARecomputedReaderReadsIsStored) {
     %f: f32[8] = Add(%e, %c)
     return %d, %f
   })");
-  const auto blocks = BlocksOfCover(graph, {{0, 1, 2}, {1, 3, 4}});
-  ASSERT_TRUE(blocks.ok()) << blocks.status();
+  const auto fusion_blocks = BlocksOfCover(graph, {{0, 1, 2}, {1, 3, 4}});
+  ASSERT_TRUE(fusion_blocks.ok()) << fusion_blocks.status();
   FusionPlan plan;
-  plan.blocks = *blocks;
+  plan.fusion_blocks = *fusion_blocks;
   EXPECT_TRUE(CheckPlan(graph, plan).ok()) << CheckPlan(graph, plan);
-  EXPECT_EQ(plan.blocks[0].kept, graph.node(0).outputs);
-  EXPECT_THAT(LiveOut(graph, plan.blocks[0]), ElementsAre(graph.node(0).outputs[0], graph.node(2).outputs[0]));
-  plan.blocks[0].kept.clear();
+  EXPECT_EQ(plan.fusion_blocks[0].kept, graph.node(0).outputs);
+  EXPECT_THAT(LiveOut(graph, plan.fusion_blocks[0]), ElementsAre(graph.node(0).outputs[0], graph.node(2).outputs[0]));
+  plan.fusion_blocks[0].kept.clear();
   EXPECT_THAT(std::string(CheckPlan(graph, plan).message()), HasSubstr("makes and does not store"));
 }
 
 TEST(BlocksOfCover, NoReaderOfAnAmbiguousNode) {
   const ecg::Graph graph = Parsed(kFork);
-  const auto blocks = BlocksOfCover(graph, {{0, 1}, {0, 2}, {3}});
-  ASSERT_TRUE(blocks.ok()) << blocks.status();  // %d reads %c, which one set holds
+  const auto fusion_blocks = BlocksOfCover(graph, {{0, 1}, {0, 2}, {3}});
+  ASSERT_TRUE(fusion_blocks.ok()) << fusion_blocks.status();  // %d reads %c, which one set holds
   const auto ambiguous = BlocksOfCover(graph, {{0, 1}, {0, 3}, {2}});
   EXPECT_EQ(ambiguous.status().code(), absl::StatusCode::kInternal);
   EXPECT_THAT(std::string(ambiguous.status().message()), HasSubstr("which 2 fusion blocks compute"));
@@ -85,9 +86,9 @@ TEST(BlocksOfCover, CyclesAreNamed) {
     %s: f32[8] = Sub(%r, %p)
     return %q, %s
   })");
-  const auto blocks = BlocksOfCover(graph, {{0, 2}, {1, 3}});
-  EXPECT_EQ(blocks.status().code(), absl::StatusCode::kInternal);
-  EXPECT_THAT(std::string(blocks.status().message()), HasSubstr("close a cycle through"));
+  const auto fusion_blocks = BlocksOfCover(graph, {{0, 2}, {1, 3}});
+  EXPECT_EQ(fusion_blocks.status().code(), absl::StatusCode::kInternal);
+  EXPECT_THAT(std::string(fusion_blocks.status().message()), HasSubstr("close a cycle through"));
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
 // FusionBlock: what a plan says about one kernel. It names nodes and, for the values that they hand to each other, the
-// scopes that the planner allows. The schedule finds the scopes; compiler/kernels/block_kernel.h has what it found.
+// scopes that the planner allows. The schedule finds the scopes; compiler/kernels/fusion_kernel.h has what it found.
 #ifndef FUSION_COMPILER_PLAN_FUSION_BLOCK_H_
 #define FUSION_COMPILER_PLAN_FUSION_BLOCK_H_
 
@@ -27,10 +27,10 @@ struct HandOver {
   auto operator<=>(const HandOver&) const = default;
 };
 
-// What a planner wants of the schedule: the explicit schedules of the papers. It names one of the scheduler's choices
+// A planner's wish for the schedule: the explicit schedules of the papers. It names one of the scheduler's choices
 // (compiler/schedule/choices.h, `ecg-opt --print choices`) at the stage that computes for a node, and the label of the
-// alternative to take. It must be met exactly once: a choice that does not come up there, or that lacks the alternative,
-// refuses the fusion block.
+// alternative to take. It must be met exactly once: a choice that does not come up there, or that lacks the
+// alternative, refuses the fusion block.
 struct Directive {
   ecg::NodeId node = ecg::kNone;  // kNone: a choice of the whole kernel ("form"), or wherever it comes up
   std::string choice;             // "tile"
@@ -42,7 +42,7 @@ struct Directive {
 struct FusionBlock {
   FusionBlock() = default;
   // Nodes with hand-overs at the default scopes: most fusion blocks.
-  FusionBlock(std::vector<ecg::NodeId> owned) : nodes(std::move(owned)) {}     // NOLINT(google-explicit-constructor)
+  FusionBlock(std::vector<ecg::NodeId> owned) : nodes(std::move(owned)) {}  // NOLINT(google-explicit-constructor)
   FusionBlock(std::initializer_list<ecg::NodeId> owned) : nodes(owned) {}
 
   std::vector<ecg::NodeId> nodes;       // that it owns, ascending, which is a topological order
@@ -51,8 +51,8 @@ struct FusionBlock {
   // Results of `nodes` that others read although every reader in the graph is a member: others recompute such a reader.
   // Ascending.
   std::vector<ecg::ValueId> kept;
-  std::vector<HandOver> inner;          // the hand-overs of which something is asked, ascending
-  std::vector<Directive> directives;    // ascending
+  std::vector<HandOver> inner;        // the hand-overs of which something is asked, ascending
+  std::vector<Directive> directives;  // ascending
 
   // Owned and recomputed nodes, ascending.
   std::vector<ecg::NodeId> Members() const;
@@ -60,10 +60,10 @@ struct FusionBlock {
 };
 
 // Returns every hand-over between members of the fusion block: what is asked of it, else the default.
-std::vector<HandOver> InnerHandOvers(const ecg::Graph& graph, const FusionBlock& block);
+std::vector<HandOver> InnerHandOvers(const ecg::Graph& graph, const FusionBlock& fusion_block);
 
 // Returns the values that the fusion block's kernel stores: other fusion blocks read them or the model returns them.
-std::vector<ecg::ValueId> LiveOut(const ecg::Graph& graph, const FusionBlock& block);
+std::vector<ecg::ValueId> LiveOut(const ecg::Graph& graph, const FusionBlock& fusion_block);
 
 }  // namespace fusion
 

@@ -26,9 +26,9 @@ class FusionBlockTest : public testing::Test {
 };
 
 TEST_F(FusionBlockTest, MembersAreOwnedAndRecomputedNodesInOrder) {
-  FusionBlock block = {1, 3};
-  block.recomputed = {0, 2};
-  EXPECT_EQ(block.Members(), (std::vector<ecg::NodeId>{0, 1, 2, 3}));
+  FusionBlock fusion_block = {1, 3};
+  fusion_block.recomputed = {0, 2};
+  EXPECT_EQ(fusion_block.Members(), (std::vector<ecg::NodeId>{0, 1, 2, 3}));
 }
 
 TEST_F(FusionBlockTest, AnEdgeThatOneNodeReadsTwiceIsOneHandOver) {
@@ -43,10 +43,11 @@ TEST_F(FusionBlockTest, EdgesThatLeaveTheFusionBlockAreNoInnerHandOvers) {
 }
 
 TEST_F(FusionBlockTest, WhatIsAskedStandsInPlaceOfTheDefault) {
-  FusionBlock block = {0, 1, 2, 3};
-  block.inner = {{1, 2, ResultOf(1), Scope::kDevice, Scope::kDevice}};
+  FusionBlock fusion_block = {0, 1, 2, 3};
+  fusion_block.inner = {{1, 2, ResultOf(1), Scope::kDevice, Scope::kDevice}};
   int asked = 0;
-  for (const HandOver& hand_over : InnerHandOvers(graph_, block)) asked += hand_over.nearest == Scope::kDevice ? 1 : 0;
+  for (const HandOver& hand_over : InnerHandOvers(graph_, fusion_block))
+    asked += hand_over.nearest == Scope::kDevice ? 1 : 0;
   EXPECT_EQ(asked, 1);
 }
 
@@ -56,9 +57,9 @@ TEST_F(FusionBlockTest, StoresWhatOthersReadOrTheModelReturns) {
 }
 
 TEST_F(FusionBlockTest, WhatEveryReaderRecomputesIsNotStored) {
-  FusionBlock block = {0, 1};
-  block.unread = {ResultOf(0)};
-  EXPECT_EQ(LiveOut(graph_, block), std::vector<ecg::ValueId>{ResultOf(1)});
+  FusionBlock fusion_block = {0, 1};
+  fusion_block.unread = {ResultOf(0)};
+  EXPECT_EQ(LiveOut(graph_, fusion_block), std::vector<ecg::ValueId>{ResultOf(1)});
   FusionBlock reader = {2, 3};
   reader.recomputed = {0};
   EXPECT_EQ(LiveOut(graph_, reader), std::vector<ecg::ValueId>{ResultOf(3)}) << "its owner stores a, if anyone does";

@@ -117,7 +117,7 @@ OperatorTraits TraitsOf(const ecg::Graph& graph, ecg::NodeId id) {
   for (ecg::ValueId v : graph.node(id).outputs) {
     if (v != ecg::kNone) outputs.push_back(v);
   }
-  const absl::StatusOr<ops::LoweredBlock> lowered = ops::LowerNodes(graph, {id}, outputs);
+  const absl::StatusOr<ops::LoweredFusionBlock> lowered = ops::LowerNodes(graph, {id}, outputs);
   if (!lowered.ok()) return traits;
   const te::Program& program = lowered->program;
   int reductions = 0;

@@ -7,15 +7,15 @@
 
 namespace fusion {
 
-std::optional<std::vector<FusionBlock>> OrderBlocks(const ecg::Graph& graph, std::vector<FusionBlock> blocks) {
+std::optional<std::vector<FusionBlock>> OrderBlocks(const ecg::Graph& graph, std::vector<FusionBlock> fusion_blocks) {
   std::vector<int> owner(graph.nodes().size(), -1);
-  for (size_t b = 0; b < blocks.size(); ++b) {
-    for (const ecg::NodeId id : blocks[b].nodes) owner[id] = static_cast<int>(b);
+  for (size_t b = 0; b < fusion_blocks.size(); ++b) {
+    for (const ecg::NodeId id : fusion_blocks[b].nodes) owner[id] = static_cast<int>(b);
   }
-  std::vector<std::vector<int>> readers(blocks.size());
-  std::vector<int> waits(blocks.size(), 0);
-  for (size_t b = 0; b < blocks.size(); ++b) {
-    const std::vector<ecg::NodeId> members = blocks[b].Members();
+  std::vector<std::vector<int>> readers(fusion_blocks.size());
+  std::vector<int> waits(fusion_blocks.size(), 0);
+  for (size_t b = 0; b < fusion_blocks.size(); ++b) {
+    const std::vector<ecg::NodeId> members = fusion_blocks[b].Members();
     std::vector<int> before;
     for (const ecg::NodeId id : members) {
       for (const ecg::ValueId v : graph.node(id).inputs) {
@@ -31,17 +31,17 @@ std::optional<std::vector<FusionBlock>> OrderBlocks(const ecg::Graph& graph, std
   }
   using Ready = std::pair<ecg::NodeId, int>;
   std::priority_queue<Ready, std::vector<Ready>, std::greater<>> ready;
-  for (size_t b = 0; b < blocks.size(); ++b) {
-    if (waits[b] == 0) ready.emplace(blocks[b].nodes.front(), static_cast<int>(b));
+  for (size_t b = 0; b < fusion_blocks.size(); ++b) {
+    if (waits[b] == 0) ready.emplace(fusion_blocks[b].nodes.front(), static_cast<int>(b));
   }
   std::vector<FusionBlock> ordered;
   while (!ready.empty()) {
     const int b = ready.top().second;
     ready.pop();
     for (const int reader : readers[b]) {
-      if (--waits[reader] == 0) ready.emplace(blocks[reader].nodes.front(), reader);
+      if (--waits[reader] == 0) ready.emplace(fusion_blocks[reader].nodes.front(), reader);
     }
-    ordered.push_back(std::move(blocks[b]));
+    ordered.push_back(std::move(fusion_blocks[b]));
   }
   if (ordered.size() != readers.size()) return std::nullopt;
   return ordered;

@@ -12,7 +12,7 @@ namespace fusion {
 
 // Orders fusion blocks that together own every node once: each comes after those that make what its members read, and
 // otherwise the one with the smallest node comes first. Returns nothing if some would have to wait for each other.
-std::optional<std::vector<FusionBlock>> OrderBlocks(const ecg::Graph& graph, std::vector<FusionBlock> blocks);
+std::optional<std::vector<FusionBlock>> OrderBlocks(const ecg::Graph& graph, std::vector<FusionBlock> fusion_blocks);
 
 }  // namespace fusion
 

@@ -8,39 +8,39 @@ namespace fusion {
 
 const char* BasisName(Basis basis) { return basis == Basis::kRule ? "rule" : "latency"; }
 
-absl::StatusOr<PlanEstimate> BlockOracle::EstimatePlan(const ecg::Graph& graph,
-                                                       const std::vector<FusionBlock>& blocks) {
+absl::StatusOr<PlanEstimate> FusionOracle::EstimatePlan(const ecg::Graph& graph,
+                                                        const std::vector<FusionBlock>& fusion_blocks) {
   PlanEstimate estimate;
-  for (const FusionBlock& block : blocks) estimate.ns += EstimateNs(graph, block.nodes);
-  estimate.launches = static_cast<int64_t>(blocks.size());
+  for (const FusionBlock& fusion_block : fusion_blocks) estimate.ns += EstimateNs(graph, fusion_block.nodes);
+  estimate.launches = static_cast<int64_t>(fusion_blocks.size());
   return estimate;
 }
 
 std::string PrintPlan(const ecg::Graph& graph, const FusionPlan& plan, const std::vector<std::string>& notes) {
   std::vector<int> block_of(graph.nodes().size(), -1);
-  for (size_t b = 0; b < plan.blocks.size(); ++b) {
-    for (ecg::NodeId id : plan.blocks[b].nodes) block_of[id] = static_cast<int>(b);
+  for (size_t b = 0; b < plan.fusion_blocks.size(); ++b) {
+    for (ecg::NodeId id : plan.fusion_blocks[b].nodes) block_of[id] = static_cast<int>(b);
   }
-  std::vector<int> by_rule(plan.blocks.size(), 0), by_latency(plan.blocks.size(), 0);
+  std::vector<int> by_rule(plan.fusion_blocks.size(), 0), by_latency(plan.fusion_blocks.size(), 0);
   for (const Decision& decision : plan.decisions) {
     if (!decision.fused) continue;
     ++(decision.basis == Basis::kLatency ? by_latency : by_rule)[block_of[decision.producer]];
   }
   std::string text;
-  for (size_t b = 0; b < plan.blocks.size(); ++b) {
+  for (size_t b = 0; b < plan.fusion_blocks.size(); ++b) {
     absl::StrAppend(&text, "fusion block ", b, ":");
-    for (size_t i = 0; i < plan.blocks[b].nodes.size(); ++i) {
-      const ecg::Node& node = graph.node(plan.blocks[b].nodes[i]);
+    for (size_t i = 0; i < plan.fusion_blocks[b].nodes.size(); ++i) {
+      const ecg::Node& node = graph.node(plan.fusion_blocks[b].nodes[i]);
       absl::StrAppend(&text, i ? ", " : " ", node.op, " '", node.name, "'");
     }
-    if (!plan.blocks[b].recomputed.empty()) {
+    if (!plan.fusion_blocks[b].recomputed.empty()) {
       absl::StrAppend(&text, ", and again");
-      for (size_t i = 0; i < plan.blocks[b].recomputed.size(); ++i) {
-        const ecg::Node& node = graph.node(plan.blocks[b].recomputed[i]);
+      for (size_t i = 0; i < plan.fusion_blocks[b].recomputed.size(); ++i) {
+        const ecg::Node& node = graph.node(plan.fusion_blocks[b].recomputed[i]);
         absl::StrAppend(&text, i ? ", " : " ", node.op, " '", node.name, "'");
       }
     }
-    if (plan.blocks[b].nodes.size() > 1) {
+    if (plan.fusion_blocks[b].nodes.size() > 1) {
       absl::StrAppend(&text, " [", by_rule[b], " by rule, ", by_latency[b], " by latency]");
     }
     if (b < notes.size() && !notes[b].empty()) absl::StrAppend(&text, " (", notes[b], ")");

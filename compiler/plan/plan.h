@@ -38,7 +38,7 @@ struct Decision {
 struct OfferedPlan;
 
 struct FusionPlan {
-  std::vector<FusionBlock> blocks;  // in a topological order of the quotient graph; exactly one owns each node
+  std::vector<FusionBlock> fusion_blocks;  // in a topological order of the quotient graph; exactly one owns each node
   std::vector<Decision> decisions;
   // The plans that a planner chose among (`auto`), this one included, the best first.
   std::vector<OfferedPlan> offers;
@@ -62,18 +62,18 @@ struct OfferedPlan {
 
 // Ways to run the same nodes, of which one is to be chosen: as one fusion block or as several, with other hand-overs or
 // other directives. The fusion blocks of a way run one after another.
-struct BlockComparison {
+struct FusionComparison {
   std::vector<std::vector<FusionBlock>> ways;  // two or more
 
-  auto operator<=>(const BlockComparison&) const = default;
+  auto operator<=>(const FusionComparison&) const = default;
 };
 
-// Parallel to the ways. All latencies come from one paired measurement. That of a way is one run of all its kernels, in
-// which each finds what those before it left in the caches.
+// Parallel to the ways. All latencies come from one paired measurement. The latency of a way is one run of all its
+// kernels, in which each finds what those before it left in the caches.
 using WayLatencies = std::vector<LatencyAnswer>;
 
-// Answers parallel to the questions of BlockOracle::Compare.
-struct BlockAnswers {
+// Answers parallel to the questions of FusionOracle::Compare.
+struct FusionAnswers {
   std::vector<WayLatencies> asked;
   std::vector<std::optional<WayLatencies>> maybe;
 };
@@ -84,8 +84,8 @@ struct LevelBytes {
   double bytes = 0;
 };
 
-// What one kernel needs and costs.
-struct BlockAccount {
+// The demands and the cost of one kernel.
+struct FusionBlockAccount {
   int64_t phases = 1;                  // barriers of the device: one less
   int64_t tasks = 0;                   // of the phase that has most
   int64_t work_groups = 0;             // of the launch that has most
@@ -100,27 +100,30 @@ struct BlockAccount {
 
 // The questions that a planner may ask about a set of nodes taken as one kernel. The pipeline implements it with
 // schedules, database and workers; tests use a fake.
-class BlockOracle {
+class FusionOracle {
  public:
-  virtual ~BlockOracle() = default;
+  virtual ~FusionOracle() = default;
   // Returns what the fusion block is as one kernel, with hand-overs at the scopes that it allows. Fails with
   // FAILED_PRECONDITION and the reason where the schedule or the device cannot do that (DNNFusion Listing 1's
   // constraint check). Asked again for the same fusion block, it answers from memory.
-  virtual absl::StatusOr<BlockAccount> Fit(const ecg::Graph& graph, const FusionBlock& block) = 0;
+  virtual absl::StatusOr<FusionBlockAccount> Fit(const ecg::Graph& graph, const FusionBlock& fusion_block) = 0;
   // Answers all questions as one batch. `maybe` are questions that may be asked next, the likeliest first. They are
   // answered only as far as that costs little time, because devices are idle. Whether they are answered must not change
   // a plan.
-  virtual absl::StatusOr<BlockAnswers> Compare(const ecg::Graph& graph, const std::vector<BlockComparison>& questions,
-                                               const std::vector<BlockComparison>& maybe) = 0;
+  virtual absl::StatusOr<FusionAnswers> Compare(const ecg::Graph& graph, const std::vector<FusionComparison>& questions,
+                                                const std::vector<FusionComparison>& maybe) = 0;
   // Returns the cost model's estimate at once, for guesses about answers to come. `nodes` is a fusion block that
   // Fit accepted, or a single operator.
   virtual double EstimateNs(const ecg::Graph& graph, const std::vector<ecg::NodeId>& nodes) = 0;
   // Estimates a whole plan as a sequence: each of its kernels finds in the caches what those before it, and the run
   // before, have left there. The fusion blocks own every node of the graph, in an order in which they can run; each is
   // one that Fit accepted, or a single operator. The default adds up the estimates of the fusion blocks.
-  virtual absl::StatusOr<PlanEstimate> EstimatePlan(const ecg::Graph& graph, const std::vector<FusionBlock>& blocks);
+  virtual absl::StatusOr<PlanEstimate> EstimatePlan(const ecg::Graph& graph,
+                                                    const std::vector<FusionBlock>& fusion_blocks);
   // Is the answer known without measuring?
-  virtual absl::StatusOr<bool> Knows(const ecg::Graph& /*graph*/, const BlockComparison& /*question*/) { return false; }
+  virtual absl::StatusOr<bool> Knows(const ecg::Graph& /*graph*/, const FusionComparison& /*question*/) {
+    return false;
+  }
   // Number of devices that measure at the same time. With one, looking for `maybe` questions does not pay.
   virtual int Devices() const { return 1; }
 };
@@ -149,7 +152,7 @@ class Planner {
   // Does it plan over composites that are opened (simplify::OpenComposites), so that it can cut inside operators? What
   // it fuses again is the operator's kernel.
   virtual bool WantsOpened() const { return false; }
-  virtual absl::StatusOr<FusionPlan> Plan(const ecg::Graph& graph, const DeviceModel& device, BlockOracle& oracle,
+  virtual absl::StatusOr<FusionPlan> Plan(const ecg::Graph& graph, const DeviceModel& device, FusionOracle& oracle,
                                           const PlanOptions& options) const = 0;
 };
 // Returns nullptr when unknown. The list is in compiler/plan/planners/planner_list.cc.
@@ -158,8 +161,8 @@ std::vector<std::string> PlannerNames();
 
 // Checks that exactly one fusion block owns each node, that fusion blocks are convex (no path leaves a fusion block and
 // re-enters it) and in topological order, that what a fusion block recomputes is available to it, that `unread` values
-// are read by nobody, that what is read is stored, and that every hand-over of which something is asked is an edge of the graph between two members
-// and has a scope below kKernel. Fails with INTERNAL naming the nodes.
+// are read by nobody, that what is read is stored, and that every hand-over of which something is asked is an edge of
+// the graph between two members and has a scope below kKernel. Fails with INTERNAL naming the nodes.
 absl::Status CheckPlan(const ecg::Graph& graph, const FusionPlan& plan);
 
 // Prints a plan in a stable text, one fusion block a line, with how its inner edges were decided: `fusion block 3: Conv

@@ -11,7 +11,7 @@ QuotientGraph::QuotientGraph(const ecg::Graph& graph) {
   predecessors_.resize(n);
   members_.resize(n);
   marked_.assign(n, 0);
-  for (std::vector<int>* identity : {&block_of_, &rank_, &order_}) {
+  for (std::vector<int>* identity : {&fusion_block_of_, &rank_, &order_}) {
     identity->resize(n);
     std::iota(identity->begin(), identity->end(), 0);
   }
@@ -32,11 +32,11 @@ void QuotientGraph::MarkReachable(int from, int to) {
   ++question_;
   std::vector<int> stack = {from};
   while (!stack.empty()) {
-    const int block = stack.back();
+    const int fusion_block = stack.back();
     stack.pop_back();
-    for (ecg::NodeId node : members_[block]) {
+    for (ecg::NodeId node : members_[fusion_block]) {
       for (ecg::NodeId next : successors_[node]) {
-        const int target = block_of_[next];
+        const int target = fusion_block_of_[next];
         if (target == from || rank_[target] >= rank_[to] || marked_[target] == question_) continue;
         marked_[target] = question_;
         stack.push_back(target);
@@ -46,18 +46,18 @@ void QuotientGraph::MarkReachable(int from, int to) {
 }
 
 ecg::NodeId QuotientGraph::PathBetween(ecg::NodeId producer, ecg::NodeId consumer) {
-  const int from = block_of_[producer], to = block_of_[consumer];
+  const int from = fusion_block_of_[producer], to = fusion_block_of_[consumer];
   MarkReachable(from, to);
   for (ecg::NodeId node : members_[to]) {
     for (ecg::NodeId before : predecessors_[node]) {
-      if (marked_[block_of_[before]] == question_) return before;
+      if (marked_[fusion_block_of_[before]] == question_) return before;
     }
   }
   return ecg::kNone;
 }
 
 void QuotientGraph::Contract(ecg::NodeId producer, ecg::NodeId consumer) {
-  const int from = block_of_[producer], to = block_of_[consumer];
+  const int from = fusion_block_of_[producer], to = fusion_block_of_[consumer];
   MarkReachable(from, to);
   // Reorders the part between the two ranks: first what the producer's fusion block does not reach, then the contracted
   // fusion block, then what it reaches.
@@ -68,28 +68,28 @@ void QuotientGraph::Contract(ecg::NodeId producer, ecg::NodeId consumer) {
   }
   const int kept = members_[from].size() >= members_[to].size() ? from : to;
   const int gone = kept == from ? to : from;
-  for (ecg::NodeId node : members_[gone]) block_of_[node] = kept;
+  for (ecg::NodeId node : members_[gone]) fusion_block_of_[node] = kept;
   members_[kept].insert(members_[kept].end(), members_[gone].begin(), members_[gone].end());
   members_[gone].clear();
   int r = begin;
-  auto place = [&](int block) {
-    order_[r] = block;
-    rank_[block] = r++;
+  auto place = [&](int fusion_block) {
+    order_[r] = fusion_block;
+    rank_[fusion_block] = r++;
   };
-  for (int block : before) place(block);
+  for (int fusion_block : before) place(fusion_block);
   place(kept);
-  for (int block : after) place(block);
+  for (int fusion_block : after) place(fusion_block);
   while (r <= end) order_[r++] = ecg::kNone;
 }
 
 std::vector<std::vector<ecg::NodeId>> QuotientGraph::Blocks() const {
-  std::vector<std::vector<ecg::NodeId>> blocks;
-  for (int block : order_) {
-    if (block == ecg::kNone) continue;
-    blocks.push_back(members_[block]);
-    std::sort(blocks.back().begin(), blocks.back().end());
+  std::vector<std::vector<ecg::NodeId>> fusion_blocks;
+  for (int fusion_block : order_) {
+    if (fusion_block == ecg::kNone) continue;
+    fusion_blocks.push_back(members_[fusion_block]);
+    std::sort(fusion_blocks.back().begin(), fusion_blocks.back().end());
   }
-  return blocks;
+  return fusion_blocks;
 }
 
 }  // namespace fusion

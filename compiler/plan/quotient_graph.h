@@ -22,10 +22,10 @@ class QuotientGraph {
   const std::vector<ecg::NodeId>& Predecessors(ecg::NodeId node) const { return predecessors_[node]; }
 
   // The node that names the fusion block of `node`; contracting may change it.
-  ecg::NodeId Block(ecg::NodeId node) const { return block_of_[node]; }
-  bool Together(ecg::NodeId a, ecg::NodeId b) const { return block_of_[a] == block_of_[b]; }
+  ecg::NodeId Block(ecg::NodeId node) const { return fusion_block_of_[node]; }
+  bool Together(ecg::NodeId a, ecg::NodeId b) const { return fusion_block_of_[a] == fusion_block_of_[b]; }
   // The nodes of this node's fusion block, in no particular order.
-  const std::vector<ecg::NodeId>& Members(ecg::NodeId node) const { return members_[block_of_[node]]; }
+  const std::vector<ecg::NodeId>& Members(ecg::NodeId node) const { return members_[fusion_block_of_[node]]; }
 
   // Requires an edge between `producer` and `consumer`, which are not in one fusion block. Returns kNone when their
   // fusion blocks may become one, else a node on a path from the producer's fusion block to the consumer's that runs
@@ -42,7 +42,7 @@ class QuotientGraph {
   void MarkReachable(int from, int to);
 
   std::vector<std::vector<ecg::NodeId>> successors_, predecessors_;
-  std::vector<int> block_of_;                      // by node
+  std::vector<int> fusion_block_of_;               // by node
   std::vector<std::vector<ecg::NodeId>> members_;  // by fusion block; empty: it was contracted into another
   std::vector<int> rank_;                          // by fusion block
   std::vector<int> order_;                         // by rank: a fusion block, or kNone where one was contracted away

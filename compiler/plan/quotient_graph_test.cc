@@ -22,30 +22,31 @@ ecg::Graph RandomGraph(std::mt19937* random, int nodes) {
 // The reference: contracts the edge and sorts the whole quotient.
 bool AcyclicWith(const ecg::Graph& graph, const QuotientGraph& quotient, ecg::NodeId a, ecg::NodeId b) {
   const int n = static_cast<int>(graph.nodes().size());
-  std::vector<int> block(n);
+  std::vector<int> fusion_block(n);
   for (int id = 0; id < n; ++id) {
-    block[id] = quotient.Together(id, b) ? a : id;
+    fusion_block[id] = quotient.Together(id, b) ? a : id;
     for (int other = 0; other < id && !quotient.Together(id, b); ++other) {
-      if (quotient.Together(id, other)) block[id] = block[other];
+      if (quotient.Together(id, other)) fusion_block[id] = fusion_block[other];
     }
-    if (quotient.Together(id, a)) block[id] = a;
+    if (quotient.Together(id, a)) fusion_block[id] = a;
   }
   std::vector<bool> done(n, false);
   for (bool moved = true; moved;) {
     moved = false;
     for (int candidate = 0; candidate < n; ++candidate) {
-      if (block[candidate] != candidate && candidate != a) continue;
-      if (done[block[candidate]]) continue;
+      if (fusion_block[candidate] != candidate && candidate != a) continue;
+      if (done[fusion_block[candidate]]) continue;
       bool ready = true;
       for (int id = 0; id < n; ++id) {
-        if (block[id] != block[candidate]) continue;
-        for (ecg::NodeId before : quotient.Predecessors(id)) ready &= block[before] == block[id] || done[block[before]];
+        if (fusion_block[id] != fusion_block[candidate]) continue;
+        for (ecg::NodeId before : quotient.Predecessors(id))
+          ready &= fusion_block[before] == fusion_block[id] || done[fusion_block[before]];
       }
-      if (ready) moved = done[block[candidate]] = true;
+      if (ready) moved = done[fusion_block[candidate]] = true;
     }
   }
   for (int id = 0; id < n; ++id) {
-    if (!done[block[id]]) return false;
+    if (!done[fusion_block[id]]) return false;
   }
   return true;
 }
@@ -67,9 +68,9 @@ TEST(QuotientGraph, AgreesWithSortingTheWholeGraph) {
       if (!possible) continue;
       quotient.Contract(producer, consumer);
       std::vector<int> place(16, -1);
-      const auto blocks = quotient.Blocks();
-      for (size_t b = 0; b < blocks.size(); ++b) {
-        for (ecg::NodeId id : blocks[b]) place[id] = static_cast<int>(b);
+      const auto fusion_blocks = quotient.Blocks();
+      for (size_t b = 0; b < fusion_blocks.size(); ++b) {
+        for (ecg::NodeId id : fusion_blocks[b]) place[id] = static_cast<int>(b);
       }
       for (ecg::NodeId id = 0; id < 16; ++id) {
         ASSERT_GE(place[id], 0);

@@ -1,5 +1,5 @@
-// Finds rules by what their patterns require of a node and of the operands directly below it. That alone excludes most
-// rules, without matching.
+// Finds rules by what their patterns require of a node and of the operands directly below it. This requirement alone
+// excludes most rules, without matching.
 #ifndef FUSION_COMPILER_REWRITE_RULE_INDEX_H_
 #define FUSION_COMPILER_REWRITE_RULE_INDEX_H_
 

@@ -32,8 +32,8 @@ enum class ChoiceKind : uint8_t {
   kSharing,     // how work is shared among threads: a measurement on one thread says nothing about it
 };
 
-// The alternatives of a choice, by their labels: what they are rather than their number, which changes its meaning when an
-// alternative is added ("6x4" rows and vectors).
+// The alternatives of a choice, by their labels: what they are rather than their number, which changes its meaning when
+// an alternative is added ("6x4" rows and vectors).
 using Alternatives = std::vector<std::string>;
 
 // A choice that the scheduler asked about.
@@ -64,8 +64,9 @@ class ChoiceLog {
   void Enter(std::vector<int> origins) { origins_ = std::move(origins); }
 
   // Returns which alternative to take: the one that a directive names, else the wanted one. The second question of the
-  // same name is about "name.1", and so on. A wanted alternative that does not exist is answered with 0, because choices
-  // of one kernel may be tried on another. What a directive decides is not in `met`, since a search has no say in it.
+  // same name is about "name.1", and so on. A wanted alternative that does not exist is answered with 0, because
+  // choices of one kernel may be tried on another. A directive's decision is not in `met`, since a search has no say in
+  // it.
   int Pick(absl::string_view name, const Alternatives& alternatives, ChoiceKind kind = ChoiceKind::kModelled);
   // Alternatives without labels of their own: "0", "1", …
   int Pick(absl::string_view name, int count, ChoiceKind kind = ChoiceKind::kModelled);
@@ -92,8 +93,8 @@ class ChoiceLog {
 
   Choices wanted_;
   std::vector<DirectiveRequest> directives_;
-  std::vector<int> met_directives_;          // parallel: how often
-  std::map<size_t, Alternatives> lacking_;   // by directive: what there was instead
+  std::vector<int> met_directives_;         // parallel: how often
+  std::map<size_t, Alternatives> lacking_;  // by directive: what there was instead
   std::vector<int> origins_;
   std::vector<ChoicePoint> met_;
   std::map<std::string, int, std::less<>> asked_;

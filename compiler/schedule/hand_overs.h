@@ -21,8 +21,9 @@ struct StageHandOver {
   std::string why = {};                 // it is no nearer, where a plan asks for that
 };
 
-// What is asked of a tensor that one origin hands to another. `asked`: a planner asked for it. Otherwise it is the
-// default, which lets a schedule go further; the fusion block is then refused as a whole (ScheduledBlock::within).
+// The request about a tensor that one origin hands to another. `asked`: a planner asked for it. Otherwise it is the
+// default, which lets a schedule go further; the fusion block is then refused as a whole
+// (ScheduledFusionBlock::within).
 struct HandOverRequest {
   te::TensorId tensor = -1;
   int producer = -1, consumer = -1;  // origins

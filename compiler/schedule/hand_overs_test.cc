@@ -28,8 +28,8 @@ te::Program Normalized(int rows, int columns) {
 }
 
 std::vector<StageHandOver> Realised(const te::Program& program) {
-  const ScheduledBlock block = OrFail(ScheduleBlock(program, {}, Device()));
-  return HandOversOf(program, block.kernel);
+  const ScheduledFusionBlock scheduled = OrFail(ScheduleFusionBlock(program, {}, Device()));
+  return HandOversOf(program, scheduled.kernel);
 }
 
 TEST(HandOversOf, RowsOfATaskAreHandedOverInsideIt) {
@@ -46,9 +46,9 @@ TEST(HandOversOf, AnotherPhaseWaitsForAllTasks) {
   DeviceModel many = Device();
   many.parallel_units = 64;
   const te::Program program = Normalized(1, 1 << 20);  // one row is too much for a task
-  const ScheduledBlock block = OrFail(ScheduleBlock(program, {}, many));
-  ASSERT_GT(block.kernel.phases.size(), 1u);
-  const std::vector<StageHandOver> hand_overs = HandOversOf(program, block.kernel);
+  const ScheduledFusionBlock scheduled = OrFail(ScheduleFusionBlock(program, {}, many));
+  ASSERT_GT(scheduled.kernel.phases.size(), 1u);
+  const std::vector<StageHandOver> hand_overs = HandOversOf(program, scheduled.kernel);
   ASSERT_EQ(hand_overs.size(), 1u);
   EXPECT_EQ(hand_overs[0].scope, Scope::kDevice);
 }

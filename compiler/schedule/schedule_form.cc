@@ -4,8 +4,8 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "compiler/schedule/block_passes.h"
 #include "compiler/schedule/drop_unused_buffers.h"
+#include "compiler/schedule/fusion_block_passes.h"
 #include "compiler/schedule/hand_overs.h"
 #include "compiler/schedule/kernel_draft.h"
 #include "compiler/schedule/stage_phases.h"
@@ -71,14 +71,15 @@ RegisterRequests RegistersAsked(const std::vector<HandOverRequest>& requests) {
 
 }  // namespace
 
-absl::StatusOr<ScheduledBlock> ScheduleForm(const te::Program& program, const std::map<te::TensorId, Layout>& layouts,
-                                            const DeviceModel& device, const FormRequest& request,
-                                            ChoiceLog* choices) {
+absl::StatusOr<ScheduledFusionBlock> ScheduleForm(const te::Program& program,
+                                                  const std::map<te::TensorId, Layout>& layouts,
+                                                  const DeviceModel& device, const FormRequest& request,
+                                                  ChoiceLog* choices) {
   if (program.tes.empty()) return absl::InternalError("the fusion block computes nothing");
   KernelDraft draft(program, layouts, device, choices);
   draft.repeats_combinations = request.repeats_combinations;
   if (request.hand_overs != nullptr) draft.registers = RegistersAsked(*request.hand_overs);
-  ScheduledBlock result;
+  ScheduledFusionBlock result;
   std::vector<int> ends = request.cuts;
   ends.push_back(static_cast<int>(program.tes.size()));
   for (int first = 0; const int end : ends) {

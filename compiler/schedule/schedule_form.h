@@ -9,7 +9,7 @@
 #include "compiler/cost/device_model.h"
 #include "compiler/layout/layout.h"
 #include "compiler/schedule/choices.h"
-#include "compiler/schedule/scheduled_block.h"
+#include "compiler/schedule/scheduled_fusion_block.h"
 #include "compiler/schedule/stitch/task_grid.h"
 #include "compiler/te/program/program.h"
 
@@ -18,8 +18,8 @@ namespace fusion {
 struct FormRequest {
   InTasks in_tasks = InTasks::kNoProducts;
   int library_product = -1;  // the stage that a library computes, -1: none
-  // The first stages of groups that no phase may hold together, besides stage 0, ascending. Stages of a group follow one
-  // another.
+  // The first stages of groups that no phase may hold together, besides stage 0, ascending. Stages of a group follow
+  // one another.
   std::vector<int> cuts = {};
   // Tasks behind a cut may combine the same partial results (SplitReductions) where there are too few of them
   // otherwise.
@@ -29,9 +29,10 @@ struct FormRequest {
 
 // Stitches all stages of a group into one phase where that is possible, else gives products phases of their own and
 // stitches the stages between them. With products in tasks, a refusal to stitch is the answer.
-absl::StatusOr<ScheduledBlock> ScheduleForm(const te::Program& program, const std::map<te::TensorId, Layout>& layouts,
-                                            const DeviceModel& device, const FormRequest& request,
-                                            ChoiceLog* choices);
+absl::StatusOr<ScheduledFusionBlock> ScheduleForm(const te::Program& program,
+                                                  const std::map<te::TensorId, Layout>& layouts,
+                                                  const DeviceModel& device, const FormRequest& request,
+                                                  ChoiceLog* choices);
 
 }  // namespace fusion
 

@@ -19,7 +19,7 @@ using testing::Schedule;
 using testing::Stages;
 
 // A product, followed by a softmax over the rows without its maximum.
-ScheduledBlock ProductAndRows(int64_t columns) {
+ScheduledFusionBlock ProductAndRows(int64_t columns) {
   return Schedule(absl::StrFormat(R"(te p(%%0: f32[128, 256], %%1: f32[256, %d] const) {
   %%2[i0<128, i1<%d]: f32 = sum.f32(i2<256) mul(%%0[i0, i2], %%1[i2, i1])
   %%3[i3<128]: f32 = sum.f32(i4<%d) %%2[i3, i4]
@@ -30,44 +30,44 @@ ScheduledBlock ProductAndRows(int64_t columns) {
 }
 
 TEST(ScheduleForm, ReductionOverEverythingIsNotStitched) {
-  const ScheduledBlock block = Schedule(R"(te p(%0: f32[512, 1024]) {
+  const ScheduledFusionBlock scheduled = Schedule(R"(te p(%0: f32[512, 1024]) {
   %1[]: f32 = sum.f32(i0<512, i1<1024) %0[i0, i1]
   %2[i2<512, i3<1024]: f32 = div(%0[i2, i3], %1[])
   return %2
 })");
-  EXPECT_GT(block.kernel.phases.size(), 1u);
-  EXPECT_FALSE(block.reason.empty());
-  ASSERT_EQ(block.kernel.phases.size(), 2u);
-  EXPECT_EQ(block.kernel.num_args(), 3);  // the sum is handed over at device scope
+  EXPECT_GT(scheduled.kernel.phases.size(), 1u);
+  EXPECT_FALSE(scheduled.reason.empty());
+  ASSERT_EQ(scheduled.kernel.phases.size(), 2u);
+  EXPECT_EQ(scheduled.kernel.num_args(), 3);  // the sum is handed over at device scope
 }
 
 TEST(ScheduleForm, LargeProductIsAPhaseWithATile) {
-  const ScheduledBlock block = ProductAndRows(131072);
-  EXPECT_GT(block.kernel.phases.size(), 1u);
-  EXPECT_TRUE(block.kernel.phases.at(0).steps.back().Is<movement::RegisterTile>())
-      << movement::Print(block.kernel);
+  const ScheduledFusionBlock scheduled = ProductAndRows(131072);
+  EXPECT_GT(scheduled.kernel.phases.size(), 1u);
+  EXPECT_TRUE(scheduled.kernel.phases.at(0).steps.back().Is<movement::RegisterTile>())
+      << movement::Print(scheduled.kernel);
   // The stages after the product share one grid.
-  ASSERT_EQ(block.kernel.phases.size(), 2u) << movement::Print(block.kernel);
-  EXPECT_EQ(block.kernel.phases[1].tasks(), 128);
-  EXPECT_EQ(block.kernel.num_args(), 4);  // the product is at device scope, the sums are not
+  ASSERT_EQ(scheduled.kernel.phases.size(), 2u) << movement::Print(scheduled.kernel);
+  EXPECT_EQ(scheduled.kernel.phases[1].tasks(), 128);
+  EXPECT_EQ(scheduled.kernel.num_args(), 4);  // the product is at device scope, the sums are not
 }
 
 TEST(ScheduleForm, AnOutputNobodyWantsHasAHomeToo) {
-  const ScheduledBlock block = Schedule(R"(te p(%0: f32[64, 32]) {
+  const ScheduledFusionBlock scheduled = Schedule(R"(te p(%0: f32[64, 32]) {
   %1, %2[i0<64]: f32, f32 = reduce(i1<32)(0.0, 0.0) -> (add(acc0, %0[i0, i1]), max(acc1, %0[i0, i1]))
   return %1
 })");
-  EXPECT_EQ(block.kernel.num_args(), 3);
+  EXPECT_EQ(scheduled.kernel.num_args(), 3);
 }
 
 TEST(ScheduleForm, UnusedConstantIsReplacedByItsPackedCopy) {
-  const ScheduledBlock block = Schedule(R"(te p(%0: f32[16, 32], %1: f32[32, 40] const) {
+  const ScheduledFusionBlock scheduled = Schedule(R"(te p(%0: f32[16, 32], %1: f32[32, 40] const) {
   %2[i2<16, i3<40]: f32 = sum.f32(i4<32) mul(%0[i2, i4], %1[i4, i3])
   return %2
 })");
-  ASSERT_EQ(block.kernel.packs.size(), 1u) << movement::Print(block.kernel);
-  EXPECT_EQ(block.kernel.num_args(), 3) << movement::Print(block.kernel);
-  EXPECT_TRUE(block.kernel.phases.at(0).steps.back().Is<movement::RegisterTile>());
+  ASSERT_EQ(scheduled.kernel.packs.size(), 1u) << movement::Print(scheduled.kernel);
+  EXPECT_EQ(scheduled.kernel.num_args(), 3) << movement::Print(scheduled.kernel);
+  EXPECT_TRUE(scheduled.kernel.phases.at(0).steps.back().Is<movement::RegisterTile>());
 }
 
 constexpr char kSumOfEverything[] = R"(te p(%0: f32[512, 1024]) {
@@ -81,7 +81,7 @@ constexpr char kSumOfEverything[] = R"(te p(%0: f32[512, 1024]) {
 TEST(ScheduleForm, ARefusalToStitchIsAReasonOrTheAnswer) {
   const te::Program program = Stages(kSumOfEverything);
   ChoiceLog choices;
-  const ScheduledBlock phases = OrFail(ScheduleForm(program, {}, Device(), {InTasks::kNoProducts}, &choices));
+  const ScheduledFusionBlock phases = OrFail(ScheduleForm(program, {}, Device(), {InTasks::kNoProducts}, &choices));
   EXPECT_GT(phases.kernel.phases.size(), 1u);
   const absl::Status refused = ScheduleForm(program, {}, Device(), {InTasks::kProducts}, &choices).status();
   EXPECT_EQ(refused.code(), absl::StatusCode::kFailedPrecondition);
@@ -104,11 +104,11 @@ TEST(ScheduleForm, TheStageOfALibraryHasAPhaseOfItsOwn) {
   return %3
 })");
   ChoiceLog choices;
-  const ScheduledBlock block =
+  const ScheduledFusionBlock scheduled =
       OrFail(ScheduleForm(program, {}, device, {InTasks::kNoProducts, /*library_product=*/0}, &choices));
-  ASSERT_EQ(block.kernel.phases.size(), 2u);
-  EXPECT_TRUE(block.kernel.phases[0].steps.at(0).Is<LibraryCall>());
-  EXPECT_GT(block.kernel.phases.size(), 1u);
+  ASSERT_EQ(scheduled.kernel.phases.size(), 2u);
+  EXPECT_TRUE(scheduled.kernel.phases[0].steps.at(0).Is<LibraryCall>());
+  EXPECT_GT(scheduled.kernel.phases.size(), 1u);
 }
 
 }  // namespace

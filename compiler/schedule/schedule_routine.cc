@@ -4,16 +4,16 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "compiler/schedule/block_passes.h"
+#include "compiler/schedule/fusion_block_passes.h"
 #include "runtime/base/status_macros.h"
 
 namespace fusion {
 
-absl::StatusOr<ScheduledBlock> ScheduleRoutine(const te::Program& program,
-                                               const std::map<te::TensorId, Layout>& layouts) {
+absl::StatusOr<ScheduledFusionBlock> ScheduleRoutine(const te::Program& program,
+                                                     const std::map<te::TensorId, Layout>& layouts) {
   const te::Te& te = program.tes[0];
   const te::Routine& routine = *te.routine;
-  ScheduledBlock result;
+  ScheduledFusionBlock result;
   movement::Kernel& kernel = result.kernel;
   std::map<te::TensorId, int> buffer_of;
   const auto buffer = [&](te::TensorId tensor, Scope scope) {

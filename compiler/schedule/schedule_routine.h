@@ -7,14 +7,14 @@
 
 #include "absl/status/statusor.h"
 #include "compiler/layout/layout.h"
-#include "compiler/schedule/scheduled_block.h"
+#include "compiler/schedule/scheduled_fusion_block.h"
 #include "compiler/te/program/program.h"
 
 namespace fusion {
 
 // Fails with FAILED_PRECONDITION when an operand does not lie row-major.
-absl::StatusOr<ScheduledBlock> ScheduleRoutine(const te::Program& program,
-                                               const std::map<te::TensorId, Layout>& layouts);
+absl::StatusOr<ScheduledFusionBlock> ScheduleRoutine(const te::Program& program,
+                                                     const std::map<te::TensorId, Layout>& layouts);
 
 }  // namespace fusion
 

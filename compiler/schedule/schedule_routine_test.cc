@@ -20,8 +20,8 @@ constexpr char kTopK[] = R"(te p(%0: f32[2, 5]) {
 })";
 
 TEST(ScheduleRoutine, TasksAreTheGridAndOperandsTheArguments) {
-  const ScheduledBlock block = OrFail(ScheduleRoutine(ParseTe(kTopK), {}));
-  const movement::Kernel& kernel = block.kernel;
+  const ScheduledFusionBlock scheduled = OrFail(ScheduleRoutine(ParseTe(kTopK), {}));
+  const movement::Kernel& kernel = scheduled.kernel;
   ASSERT_EQ(kernel.phases.size(), 1u);
   EXPECT_EQ(kernel.phases[0].tasks(), 2);
   ASSERT_EQ(kernel.phases[0].steps.size(), 1u);
@@ -40,9 +40,10 @@ TEST(ScheduleRoutine, TasksAreTheGridAndOperandsTheArguments) {
 }
 
 TEST(ScheduleRoutine, OperandsLieRowMajor) {
-  const absl::StatusOr<ScheduledBlock> block = ScheduleRoutine(ParseTe(kTopK), {{0, Layout{0, Layout::kWhole}}});
-  EXPECT_EQ(block.status().code(), absl::StatusCode::kFailedPrecondition) << block.status();
-  EXPECT_NE(block.status().message().find("top_k"), std::string::npos) << block.status();
+  const absl::StatusOr<ScheduledFusionBlock> scheduled =
+      ScheduleRoutine(ParseTe(kTopK), {{0, Layout{0, Layout::kWhole}}});
+  EXPECT_EQ(scheduled.status().code(), absl::StatusCode::kFailedPrecondition) << scheduled.status();
+  EXPECT_NE(scheduled.status().message().find("top_k"), std::string::npos) << scheduled.status();
 }
 
 }  // namespace

@@ -29,45 +29,44 @@ const char kParts[] = R"(te p(%0: f32[1, 64, 28, 28], %1: f32[1, 128, 28, 28], %
 
 TEST(StagePhases, PartsOfAConcatAreLoopsOfTheirOwn) {
   const Layout blocked{1, 16};
-  for (const bool blocks : {false, true}) {
+  for (const bool fusion_blocks : {false, true}) {
     std::map<te::TensorId, Layout> layouts;
-    if (blocks) layouts = {{0, blocked}, {1, blocked}, {2, blocked}, {6, blocked}};
-    const ScheduledBlock block = Schedule(kParts, layouts);
-    ASSERT_EQ(block.kernel.phases.size(), 3u) << movement::Print(block.kernel);
-    EXPECT_EQ(movement::Print(block.kernel).find(" if "), std::string::npos) << movement::Print(block.kernel);
-    for (const movement::Phase& phase : block.kernel.phases) {
+    if (fusion_blocks) layouts = {{0, blocked}, {1, blocked}, {2, blocked}, {6, blocked}};
+    const ScheduledFusionBlock scheduled = Schedule(kParts, layouts);
+    ASSERT_EQ(scheduled.kernel.phases.size(), 3u) << movement::Print(scheduled.kernel);
+    EXPECT_EQ(movement::Print(scheduled.kernel).find(" if "), std::string::npos) << movement::Print(scheduled.kernel);
+    for (const movement::Phase& phase : scheduled.kernel.phases) {
       EXPECT_TRUE(phase.steps[0].Is<movement::VectorMap>());
     }
   }
 }
 
 TEST(StagePhases, PartsOfRowsShareTasks) {
-  const ScheduledBlock block = Schedule(R"(te p(%0: f32[512, 384], %1: f32[512, 256]) {
+  const ScheduledFusionBlock scheduled = Schedule(R"(te p(%0: f32[512, 384], %1: f32[512, 256]) {
   %2[i0<512, i1<640]: f32 = if i1 < 384 then %0[i0, i1] else %1[i0, i1 - 384]
   return %2
 })");
-  ASSERT_EQ(block.kernel.phases.size(), 1u) << movement::Print(block.kernel);
-  EXPECT_EQ(block.kernel.phases.at(0).steps.size(), 2u);
+  ASSERT_EQ(scheduled.kernel.phases.size(), 1u) << movement::Print(scheduled.kernel);
+  EXPECT_EQ(scheduled.kernel.phases.at(0).steps.size(), 2u);
 }
 
 // The mirrored border of a Pad runs in one task beside its vectors.
 TEST(StagePhases, BordersOfRowsArePeeled) {
-  const ScheduledBlock block = Schedule(R"(te p(%0: f32[64, 100]) {
+  const ScheduledFusionBlock scheduled = Schedule(R"(te p(%0: f32[64, 100]) {
   %1[i0<64, i1<102]: f32 = if i1 < 1 then %0[i0, 1 - i1] else if i1 < 101 then %0[i0, i1 - 1] else %0[i0, 199 - i1]
   return %1
 })");
-  ASSERT_EQ(block.kernel.phases.size(), 1u) << movement::Print(block.kernel);
-  EXPECT_EQ(Strategies(block.kernel.phases.at(0)),
-            (std::vector<std::string>{"scalar", "map", "scalar"}))
-      << movement::Print(block.kernel);
+  ASSERT_EQ(scheduled.kernel.phases.size(), 1u) << movement::Print(scheduled.kernel);
+  EXPECT_EQ(Strategies(scheduled.kernel.phases.at(0)), (std::vector<std::string>{"scalar", "map", "scalar"}))
+      << movement::Print(scheduled.kernel);
 }
 
 TEST(StagePhases, APartThatIsNoTasksWorthStaysInTheLoop) {
-  const ScheduledBlock block = Schedule(R"(te p(%0: f32[1, 64], %1: f32[1, 64]) {
+  const ScheduledFusionBlock scheduled = Schedule(R"(te p(%0: f32[1, 64], %1: f32[1, 64]) {
   %2[i0<1, i1<128]: f32 = if i1 < 64 then %0[i0, i1] else %1[i0, i1 - 64]
   return %2
 })");
-  EXPECT_EQ(block.kernel.phases.size(), 1u);
+  EXPECT_EQ(scheduled.kernel.phases.size(), 1u);
 }
 
 // The phases of a program's only stage.

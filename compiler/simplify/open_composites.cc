@@ -23,7 +23,7 @@ bool IsComposite(const te::Program& program) {
 }
 
 // Adds a node for each expression of the lowered node, and binds its results to theirs.
-void Open(const ecg::Node& node, const ops::LoweredBlock& lowered, ecg::Rewriter* rewriter) {
+void Open(const ecg::Node& node, const ops::LoweredFusionBlock& lowered, ecg::Rewriter* rewriter) {
   const te::Program& program = lowered.program;
   ecg::Graph* graph = rewriter->graph();
   const std::string& whole = program.tensors[program.outputs[0]].name;
@@ -63,7 +63,7 @@ ecg::Graph OpenComposites(const ecg::Graph& graph) {
   ecg::Rewriter rewriter(graph);
   for (ecg::NodeId id = 0; id < static_cast<int>(graph.nodes().size()); ++id) {
     const ecg::Node& node = graph.node(id);
-    const absl::StatusOr<ops::LoweredBlock> lowered = ops::LowerNodes(graph, {id}, node.outputs);
+    const absl::StatusOr<ops::LoweredFusionBlock> lowered = ops::LowerNodes(graph, {id}, node.outputs);
     if (lowered.ok() && IsComposite(lowered->program)) {
       Open(node, *lowered, &rewriter);
     } else {

@@ -32,11 +32,11 @@
 #include "compiler/pipeline/realised_plan.h"
 #include "compiler/rewrite/rewrite.h"
 #include "compiler/rewrite/rule.h"
-#include "compiler/schedule/block_passes.h"
+#include "compiler/schedule/fusion_block_passes.h"
 #include "compiler/schedule/library/library_stage.h"
-#include "compiler/schedule/schedule_block.h"
+#include "compiler/schedule/schedule_fusion_block.h"
 #include "compiler/tools/offline_device.h"
-#include "compiler/tools/one_block.h"
+#include "compiler/tools/one_fusion_block.h"
 #include "runtime/base/status_macros.h"
 
 namespace fusion {
@@ -48,8 +48,8 @@ struct Options {
   std::string form;  // "": that of the text
   CompileOptions compile;
   DeviceModel device = OfflineDevice();
-  bool one_block = false;               // the whole graph, instead of a planner's fusion blocks
-  std::vector<std::string> hand_overs, directives;  // of that fusion block (one_block.h)
+  bool one_fusion_block = false;                    // the whole graph, instead of a planner's fusion blocks
+  std::vector<std::string> hand_overs, directives;  // of that fusion block (one_fusion_block.h)
 };
 
 // The stages at which a text may begin, and the forms that can be made of it.
@@ -60,8 +60,8 @@ struct FormsOf {
   std::vector<std::string> forms;  // its own first
 };
 
-const std::vector<std::string> kForms = {"graph",  "plan",     "te",       "movement", "cpp",
-                                         "layout", "launches", "lowering", "scopes", "choices", "rules", "passes"};
+const std::vector<std::string> kForms = {"graph",    "plan",     "te",     "movement", "cpp",   "layout",
+                                         "launches", "lowering", "scopes", "choices",  "rules", "passes"};
 
 absl::StatusOr<std::string> ReadAll(const std::string& path) {
   if (path == "-") return std::string(std::istreambuf_iterator<char>(std::cin), std::istreambuf_iterator<char>());
@@ -80,7 +80,7 @@ absl::Status OneOf(const std::string& option, const std::string& value, const st
       absl::StrCat(option, " '", value, "' is unknown: use one of ", absl::StrJoin(allowed, ", ")));
 }
 
-// Can --pass name the row? Passes over a fusion block run on the tensor expressions of each block.
+// Can --pass name the row? Passes over a fusion block run on the tensor expressions of each fusion block.
 bool MayRun(const Pass& pass) {
   if (pass.part == PassPart::kBlock) return true;
   return pass.verifier == Verifier::kGraph && pass.run != nullptr && std::string(pass.name) != "import";
@@ -114,9 +114,9 @@ std::string NodeText(const ecg::Graph& graph, ecg::NodeId id) {
 
 std::string PlanText(const ecg::Graph& graph, const FusionPlan& plan) {
   std::string text;
-  for (size_t b = 0; b < plan.blocks.size(); ++b) {
+  for (size_t b = 0; b < plan.fusion_blocks.size(); ++b) {
     std::vector<std::string> nodes;
-    for (ecg::NodeId id : plan.blocks[b].nodes) nodes.push_back(NodeText(graph, id));
+    for (ecg::NodeId id : plan.fusion_blocks[b].nodes) nodes.push_back(NodeText(graph, id));
     absl::StrAppend(&text, "fusion block ", b, ": ", absl::StrJoin(nodes, ", "), "\n");
   }
   for (const Decision& d : plan.decisions) {
@@ -127,19 +127,20 @@ std::string PlanText(const ecg::Graph& graph, const FusionPlan& plan) {
 }
 
 // Each fusion block's account, and its hand-overs as they are and as the plan allows.
-std::string ScopesText(const ecg::Graph& graph, const FusionPlan& plan, const std::vector<RealisedBlock>& realised) {
+std::string ScopesText(const ecg::Graph& graph, const FusionPlan& plan,
+                       const std::vector<RealisedFusionBlock>& realised) {
   std::string text;
-  for (size_t b = 0; b < plan.blocks.size(); ++b) {
+  for (size_t b = 0; b < plan.fusion_blocks.size(); ++b) {
     std::vector<std::string> nodes;
-    for (ecg::NodeId id : plan.blocks[b].Members()) nodes.push_back(NodeText(graph, id));
-    const BlockAccount& account = realised[b].account;
+    for (ecg::NodeId id : plan.fusion_blocks[b].Members()) nodes.push_back(NodeText(graph, id));
+    const FusionBlockAccount& account = realised[b].account;
     absl::StrAppend(&text, "fusion block ", b, ": ", absl::StrJoin(nodes, ", "), "\n  phases ", account.phases,
                     ", tasks ", account.tasks, ", scratch ", account.scratch_bytes, " bytes a task, device scope ",
                     account.device_scope_bytes, " bytes\n");
     if (account.occupancy) {
       const Occupancy& occupancy = *account.occupancy;
-      absl::StrAppend(&text, "  occupancy ", std::lround(100 * occupancy.share), "%: ", occupancy.groups, " work-groups of ",
-                      occupancy.demand.work_items, " work-items by ", occupancy.limit, ", ",
+      absl::StrAppend(&text, "  occupancy ", std::lround(100 * occupancy.share), "%: ", occupancy.groups,
+                      " work-groups of ", occupancy.demand.work_items, " work-items by ", occupancy.limit, ", ",
                       occupancy.demand.registers, " registers, ", occupancy.demand.shared_bytes, " shared bytes\n");
     }
     for (const PlannedHandOver& edge : realised[b].hand_overs) {
@@ -152,22 +153,22 @@ std::string ScopesText(const ecg::Graph& graph, const FusionPlan& plan, const st
 }
 
 // Plans the whole graph as one fusion block, with what is asked for.
-absl::Status PlanOneBlock(const Options& options, Compilation* compilation) {
+absl::Status PlanOneFusionBlock(const Options& options, Compilation* compilation) {
   Planned& planned = *compilation->planned;
   RETURN_IF_ERROR(RunPass(*FindPass("layout"), compilation));
   compilation->oracle->Start(&planned.graph, &planned.layouts);
-  ASSIGN_OR_RETURN(const FusionBlock all, OneBlock(planned.graph, options.hand_overs, options.directives));
-  planned.plan.blocks = {all};
+  ASSIGN_OR_RETURN(const FusionBlock all, OneFusionBlock(planned.graph, options.hand_overs, options.directives));
+  planned.plan.fusion_blocks = {all};
   RETURN_IF_ERROR(Annotate(CheckPlan(planned.graph, planned.plan), "--hand-over"));
   return compilation->oracle->Fit(planned.graph, all).status();
 }
 
 // The choices of each fusion block's schedule: what is taken, and what could be (--directive).
-absl::StatusOr<std::string> ChoicesText(const Planned& planned, GraphBlockOracle* oracle) {
+absl::StatusOr<std::string> ChoicesText(const Planned& planned, GraphFusionOracle* oracle) {
   std::string text;
-  for (size_t b = 0; b < planned.plan.blocks.size(); ++b) {
-    const std::vector<ecg::NodeId> members = planned.plan.blocks[b].Members();
-    ASSIGN_OR_RETURN(const BlockKernel kernel, oracle->Kernel(planned.plan.blocks[b]));
+  for (size_t b = 0; b < planned.plan.fusion_blocks.size(); ++b) {
+    const std::vector<ecg::NodeId> members = planned.plan.fusion_blocks[b].Members();
+    ASSIGN_OR_RETURN(const FusionKernel kernel, oracle->Kernel(planned.plan.fusion_blocks[b]));
     absl::StrAppend(&text, "fusion block ", b, "\n");
     for (const ChoicePoint& point : kernel.choices) {
       std::vector<std::string> nodes;
@@ -196,26 +197,26 @@ std::string LaunchesText(const Planned& planned) {
     absl::StrAppend(&text, concurrent ? "concurrent launch" : "launch", ": blocks ",
                     absl::StrJoin(planned.launches[l], ", "), "\n");
   }
-  for (size_t b : planned.elided.blocks) absl::StrAppend(&text, "no kernel: block ", b, "\n");
+  for (size_t b : planned.elided.fusion_blocks) absl::StrAppend(&text, "no kernel: block ", b, "\n");
   return text;
 }
 
-// Runs the block passes that --pass names on a block's stages, where they have something to do.
-absl::StatusOr<BlockForm> RunBlockPasses(BlockForm form, const Options& options) {
+// Runs the fusion block passes that --pass names on a block's stages, where they have something to do.
+absl::StatusOr<FusionBlockForm> RunFusionBlockPasses(FusionBlockForm form, const Options& options) {
   ChoiceLog choices;
-  BlockPassContext context;
+  FusionBlockPassContext context;
   context.device = &options.device;
   context.choices = &choices;
   context.filter_outputs = 4;
   context.chunks = 4;
   context.product = OnlyProduct(form.program, options.device);
-  for (const BlockPassRow& row : BlockPasses()) {
+  for (const FusionBlockPassRow& row : FusionBlockPasses()) {
     const bool named = std::find(options.passes.begin(), options.passes.end(), row.name) != options.passes.end();
-    const bool needed = row.pass == BlockPass::kFormStages;
+    const bool needed = row.pass == FusionBlockPass::kFormStages;
     if (row.run == nullptr || (!named && !needed)) continue;
-    if (row.pass == BlockPass::kBareProduct && context.product < 0) continue;
-    ASSIGN_OR_RETURN(std::optional<BlockForm> made,
-                     RunBlockPass(row.pass, form, context, DisabledBlockPasses(options.compile)));
+    if (row.pass == FusionBlockPass::kBareProduct && context.product < 0) continue;
+    ASSIGN_OR_RETURN(std::optional<FusionBlockForm> made,
+                     RunFusionBlockPass(row.pass, form, context, DisabledFusionBlockPasses(options.compile)));
     if (made) form = *std::move(made);
     if (needed) context.product = OnlyProduct(form.program, options.device);
   }
@@ -223,7 +224,7 @@ absl::StatusOr<BlockForm> RunBlockPasses(BlockForm form, const Options& options)
 }
 
 // The line in front of a kernel's movement graph.
-std::string BlockHead(const std::string& name, const std::string& reason) {
+std::string FusionBlockHead(const std::string& name, const std::string& reason) {
   return absl::StrCat(name, ":", reason.empty() ? "" : absl::StrCat(" ", reason), "\n");
 }
 
@@ -236,19 +237,20 @@ absl::StatusOr<std::string> KernelText(const movement::Kernel& kernel, const std
   return absl::StrCat(head, movement::Print(kernel));
 }
 
-absl::StatusOr<std::string> BlockText(const Planned& planned, const FusionBlock& fusion_block, int number,
-                                      const Options& options, GraphBlockOracle* oracle) {
+absl::StatusOr<std::string> FusionBlockText(const Planned& planned, const FusionBlock& fusion_block, int number,
+                                            const Options& options, GraphFusionOracle* oracle) {
   const std::string name = absl::StrCat("block", number);
   if (options.form == "te" || options.form == "lowering") {
     const ecg::Graph& graph = planned.graph;
-    ASSIGN_OR_RETURN(ops::LoweredBlock lowered, ops::LowerNodes(graph, fusion_block.Members(), LiveOutOf(graph, fusion_block)));
-    RETURN_IF_ERROR(VerifyAfter(BlockPass::kLower, lowered.program));
+    ASSIGN_OR_RETURN(ops::LoweredFusionBlock lowered,
+                     ops::LowerNodes(graph, fusion_block.Members(), LiveOutOf(graph, fusion_block)));
+    RETURN_IF_ERROR(VerifyAfter(FusionBlockPass::kLower, lowered.program));
     if (options.form == "lowering") return te::Print(lowered.program, name);
-    ASSIGN_OR_RETURN(const BlockForm form, RunBlockPasses({std::move(lowered.program), {}, {}}, options));
+    ASSIGN_OR_RETURN(const FusionBlockForm form, RunFusionBlockPasses({std::move(lowered.program), {}, {}}, options));
     return te::Print(form.program, name);
   }
-  ASSIGN_OR_RETURN(const BlockKernel block, oracle->Kernel(fusion_block));
-  return KernelText(block.kernel, BlockHead(name, block.reason), name, options);
+  ASSIGN_OR_RETURN(const FusionKernel fusion_kernel, oracle->Kernel(fusion_block));
+  return KernelText(fusion_kernel.kernel, FusionBlockHead(name, fusion_kernel.reason), name, options);
 }
 
 // Runs the rows of the table up to the form that is asked for, and prints it. `graph` is verified.
@@ -259,7 +261,7 @@ absl::StatusOr<std::string> Run(const Options& options, ecg::Graph graph) {
   given.oracle = &latencies;
   DeviceModel device;
   const CompileContext context = ContextFor(options.compile, given, &device);
-  GraphBlockOracle oracle(context, /*threads=*/1, DisabledBlockPasses(options.compile));
+  GraphFusionOracle oracle(context, /*threads=*/1, DisabledFusionBlockPasses(options.compile));
   ModelFiles files;
   CompileAccount account;
   StageClock clock(context, &account);
@@ -279,8 +281,8 @@ absl::StatusOr<std::string> Run(const Options& options, ecg::Graph graph) {
     }
     return fired + ecg::Print(planned.graph);
   }
-  if (options.one_block) {
-    RETURN_IF_ERROR(PlanOneBlock(options, &compilation));
+  if (options.one_fusion_block) {
+    RETURN_IF_ERROR(PlanOneFusionBlock(options, &compilation));
   } else {
     RETURN_IF_ERROR(RunPasses(Passes(), PassPart::kPlan, &compilation));
   }
@@ -293,10 +295,10 @@ absl::StatusOr<std::string> Run(const Options& options, ecg::Graph graph) {
   if (options.form == "plan") return PlanText(planned.graph, planned.plan);
   if (options.form == "launches") return LaunchesText(planned);
   std::string result;
-  for (size_t b = 0; b < planned.plan.blocks.size(); ++b) {
-    ASSIGN_OR_RETURN(const std::string block,
-                     BlockText(planned, planned.plan.blocks[b], static_cast<int>(b), options, &oracle));
-    absl::StrAppend(&result, block, !block.empty() && block.back() == '\n' ? "" : "\n");
+  for (size_t b = 0; b < planned.plan.fusion_blocks.size(); ++b) {
+    ASSIGN_OR_RETURN(const std::string fusion_block,
+                     FusionBlockText(planned, planned.plan.fusion_blocks[b], static_cast<int>(b), options, &oracle));
+    absl::StrAppend(&result, fusion_block, !fusion_block.empty() && fusion_block.back() == '\n' ? "" : "\n");
   }
   return result;
 }
@@ -309,17 +311,17 @@ struct BlockOfText {
 // Cuts a text of fusion blocks where a te program begins, or behind the lines "block0: …" in front of movement graphs.
 // Comments are lines that begin with a semicolon; they stay behind.
 std::vector<BlockOfText> BlocksOf(const std::string& text, Stage stage) {
-  std::vector<BlockOfText> blocks;
+  std::vector<BlockOfText> fusion_blocks;
   for (const absl::string_view line : absl::StrSplit(text, '\n')) {
     if (absl::StartsWith(line, ";")) continue;
     const bool head = stage == Stage::kMovement && absl::StartsWith(line, "block");
-    if (head || (stage == Stage::kTe && absl::StartsWith(line, "te ")) || blocks.empty()) {
-      blocks.push_back({head ? absl::StrCat(line, "\n") : "", ""});
+    if (head || (stage == Stage::kTe && absl::StartsWith(line, "te ")) || fusion_blocks.empty()) {
+      fusion_blocks.push_back({head ? absl::StrCat(line, "\n") : "", ""});
       if (head) continue;
     }
-    absl::StrAppend(&blocks.back().text, line, "\n");
+    absl::StrAppend(&fusion_blocks.back().text, line, "\n");
   }
-  return blocks;
+  return fusion_blocks;
 }
 
 // The stage of a text, by its first word that is no comment.
@@ -338,16 +340,18 @@ Stage StageOf(const std::string& text) {
 absl::StatusOr<std::string> FromTe(const std::string& text, const std::string& name, const Options& options) {
   ASSIGN_OR_RETURN(te::Program program, te::Parse(text));
   if (options.form == "lowering") return te::Print(program, name);
-  ASSIGN_OR_RETURN(const BlockForm form, RunBlockPasses({std::move(program), {}, {}}, options));
+  ASSIGN_OR_RETURN(const FusionBlockForm form, RunFusionBlockPasses({std::move(program), {}, {}}, options));
   if (options.form == "te") return te::Print(form.program, name);
-  ASSIGN_OR_RETURN(const ScheduledBlock block, ScheduleBlock(form.program, form.layouts, options.device,
-                                                             {{}, DisabledBlockPasses(options.compile)}));
-  return KernelText(block.kernel, BlockHead(name, block.reason), name, options);
+  ASSIGN_OR_RETURN(const ScheduledFusionBlock fusion_block,
+                   ScheduleFusionBlock(form.program, form.layouts, options.device,
+                                       {{}, DisabledFusionBlockPasses(options.compile)}));
+  return KernelText(fusion_block.kernel, FusionBlockHead(name, fusion_block.reason), name, options);
 }
 
-absl::StatusOr<std::string> FromMovement(const BlockOfText& block, const std::string& name, const Options& options) {
-  ASSIGN_OR_RETURN(const movement::Kernel kernel, movement::Parse(block.text));
-  return KernelText(kernel, block.head, name, options);
+absl::StatusOr<std::string> FromMovement(const BlockOfText& fusion_block, const std::string& name,
+                                         const Options& options) {
+  ASSIGN_OR_RETURN(const movement::Kernel kernel, movement::Parse(fusion_block.text));
+  return KernelText(kernel, fusion_block.head, name, options);
 }
 
 absl::StatusOr<std::string> FromGraph(const std::string& text, const Options& options) {
@@ -378,12 +382,13 @@ absl::StatusOr<std::string> Output(Options options) {
   RETURN_IF_ERROR(OneOf(absl::StrCat("--print of ", input.what), options.form, input.forms));
   RETURN_IF_ERROR(CheckPassesFor(input, options));
   std::string result;
-  const std::vector<BlockOfText> blocks = BlocksOf(text, input.stage);
-  for (size_t b = 0; b < blocks.size(); ++b) {
+  const std::vector<BlockOfText> fusion_blocks = BlocksOf(text, input.stage);
+  for (size_t b = 0; b < fusion_blocks.size(); ++b) {
     const std::string name = absl::StrCat("block", b);
-    ASSIGN_OR_RETURN(const std::string block, input.stage == Stage::kTe ? FromTe(blocks[b].text, name, options)
-                                                                        : FromMovement(blocks[b], name, options));
-    absl::StrAppend(&result, block, !block.empty() && block.back() == '\n' ? "" : "\n");
+    ASSIGN_OR_RETURN(const std::string fusion_block, input.stage == Stage::kTe
+                                                         ? FromTe(fusion_blocks[b].text, name, options)
+                                                         : FromMovement(fusion_blocks[b], name, options));
+    absl::StrAppend(&result, fusion_block, !fusion_block.empty() && fusion_block.back() == '\n' ? "" : "\n");
   }
   return result;
 }
@@ -422,7 +427,7 @@ int Main(int argc, char** argv) {
   app.add_option("--device", device_file,
                  absl::StrCat("a device model as JSON, or one of ", absl::StrJoin(StoredTargets(), ", "),
                               ", instead of one core with AVX-512"));
-  app.add_flag("--one-block", options.one_block, "one fusion block of the whole graph, instead of a planner's");
+  app.add_flag("--one-block", options.one_fusion_block, "one fusion block of the whole graph, instead of a planner's");
   app.add_option("--hand-over", options.hand_overs,
                  "with --one-block: VALUE>VALUE:SCOPE..SCOPE, the scopes at which the operator that makes the first "
                  "value hands it to the one that makes the second")

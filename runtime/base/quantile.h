@@ -23,7 +23,7 @@ struct Interval {
 
 // Returns an interval that holds the median of what the samples are drawn from with a confidence of 95%, whatever its
 // distribution: each sample lies below the median with probability one half, so the interval lies between two samples
-// whose ranks the binomial distribution gives. Of fewer than six samples it is their range, which is not as certain.
+// whose ranks the binomial distribution gives. For fewer than six samples it is their range, which is not as certain.
 // `values` must not be empty.
 inline Interval MedianInterval(std::vector<double> values) {
   std::sort(values.begin(), values.end());

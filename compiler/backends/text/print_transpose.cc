@@ -40,7 +40,7 @@ class TransposePrinter {
     OpenBlocks(across_);
     out_->Line(absl::StrCat("ix ", lane_, " = 0;"));
     OpenBlocks(lane_);
-    PrintBlock();
+    PrintFusionBlock();
     out_->Close();
     OpenRest(lane_);
     PrintElements(0, lanes_);
@@ -106,7 +106,7 @@ class TransposePrinter {
     return absl::StrJoin(tests, " && ");
   }
 
-  void PrintBlock() {
+  void PrintFusionBlock() {
     const bool guarded = inside_ != step_.body[0];
     out_->Open(guarded ? absl::StrCat("if (", Corners(), ")") : "");
     std::map<const te::ScalarNode*, std::vector<std::string>> rows;

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "compiler/cost/latency_oracle.h"
-#include "compiler/pipeline/testing/run_block.h"
+#include "compiler/pipeline/testing/run_fusion_block.h"
 
 namespace fusion::testing {
 

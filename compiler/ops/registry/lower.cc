@@ -7,9 +7,9 @@
 namespace fusion::ops {
 namespace {
 
-class BlockLowering {
+class FusionBlockLowering {
  public:
-  explicit BlockLowering(const ecg::Graph& graph) : graph_(graph), builder_(&block_.program) {}
+  explicit FusionBlockLowering(const ecg::Graph& graph) : graph_(graph), builder_(&block_.program) {}
 
   // `position`: of the node in the fusion block.
   absl::Status Lower(const ecg::Node& node, int position) {
@@ -53,14 +53,14 @@ class BlockLowering {
     if (it == tensors_.end()) return absl::InternalError(absl::StrCat("live-out value ", id, " is not defined"));
     te::TensorInfo& info = block_.program.tensors[it->second];
     if (info.role != te::Role::kIntermediate) {
-      return absl::InternalError(absl::StrCat("live-out value ", id, " is not computed by the block"));
+      return absl::InternalError(absl::StrCat("live-out value ", id, " is not computed by the fusion block"));
     }
     info.role = te::Role::kOutput;
     block_.program.outputs.push_back(it->second);
     return absl::OkStatus();
   }
 
-  LoweredBlock Finish() {
+  LoweredFusionBlock Finish() {
     Grow();
     return std::move(block_);
   }
@@ -93,16 +93,16 @@ class BlockLowering {
   }
 
   const ecg::Graph& graph_;
-  LoweredBlock block_;
+  LoweredFusionBlock block_;
   te::Builder builder_;
   std::map<ecg::ValueId, te::TensorId> tensors_;
 };
 
 }  // namespace
 
-absl::StatusOr<LoweredBlock> LowerNodes(const ecg::Graph& graph, const std::vector<ecg::NodeId>& nodes,
-                                        const std::vector<ecg::ValueId>& live_out) {
-  BlockLowering lowering(graph);
+absl::StatusOr<LoweredFusionBlock> LowerNodes(const ecg::Graph& graph, const std::vector<ecg::NodeId>& nodes,
+                                              const std::vector<ecg::ValueId>& live_out) {
+  FusionBlockLowering lowering(graph);
   for (size_t i = 0; i < nodes.size(); ++i) {
     RETURN_IF_ERROR(lowering.Lower(graph.node(nodes[i]), static_cast<int>(i)));
   }

@@ -75,7 +75,7 @@ class OneNodeModel : public ImportContext {
     ASSIGN_OR_RETURN(const ecg::Graph graph, ecg::UnrollLoops(graph_));
     std::vector<ecg::NodeId> all;
     for (size_t i = 0; i < graph.nodes().size(); ++i) all.push_back(static_cast<int>(i));
-    ASSIGN_OR_RETURN(const LoweredBlock block, LowerNodes(graph, all, graph.outputs()));
+    ASSIGN_OR_RETURN(const LoweredFusionBlock block, LowerNodes(graph, all, graph.outputs()));
     RETURN_IF_ERROR(te::Verify(block.program));
     std::vector<Tensor> inputs;
     for (te::TensorId id : block.program.inputs) {

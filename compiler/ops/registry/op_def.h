@@ -174,12 +174,12 @@ double NodeFlops(const ecg::Graph& graph, const ecg::Node& node);
 // Lowers nodes of `graph` (ids in topological order) into one program. Values from outside become its inputs (constants
 // with role kConstant), and each value in `live_out` becomes an output. `value_of_tensor[t]` is the graph value of
 // tensor t, or kNone for a temporary. An expression's origin is the position in `nodes` of the node that it comes from.
-struct LoweredBlock {
+struct LoweredFusionBlock {
   te::Program program;
   std::vector<ecg::ValueId> value_of_tensor;
 };
-absl::StatusOr<LoweredBlock> LowerNodes(const ecg::Graph& graph, const std::vector<ecg::NodeId>& nodes,
-                                        const std::vector<ecg::ValueId>& live_out);
+absl::StatusOr<LoweredFusionBlock> LowerNodes(const ecg::Graph& graph, const std::vector<ecg::NodeId>& nodes,
+                                              const std::vector<ecg::ValueId>& live_out);
 
 }  // namespace fusion::ops
 

@@ -35,9 +35,10 @@ absl::StatusOr<Built> Build(const OpCase& op_case) {
   return built;
 }
 
-absl::StatusOr<LoweredBlock> LowerCase(const OpCase& op_case) {
+absl::StatusOr<LoweredFusionBlock> LowerCase(const OpCase& op_case) {
   ASSIGN_OR_RETURN(const Built built, Build(op_case));
-  ASSIGN_OR_RETURN(LoweredBlock block, LowerNodes(built.graph, {built.node}, built.graph.node(built.node).outputs));
+  ASSIGN_OR_RETURN(LoweredFusionBlock block,
+                   LowerNodes(built.graph, {built.node}, built.graph.node(built.node).outputs));
   RETURN_IF_ERROR(te::Verify(block.program));
   return block;
 }
@@ -53,7 +54,7 @@ Tensor I64(Shape shape, const std::vector<int64_t>& values) {
 Tensor Absent() { return Tensor(); }
 
 absl::StatusOr<std::vector<Tensor>> RunOp(const OpCase& op_case) {
-  ASSIGN_OR_RETURN(const LoweredBlock block, LowerCase(op_case));
+  ASSIGN_OR_RETURN(const LoweredFusionBlock block, LowerCase(op_case));
   // The program's inputs are the node's present inputs in order, followed by tables of the lowering, which carry their
   // values.
   std::vector<Tensor> inputs;

@@ -14,7 +14,7 @@
 #include "compiler/backends/cpu/toolchain/clang_toolchain.h"
 #include "compiler/backends/process/child_process.h"
 #include "compiler/movement/print.h"
-#include "compiler/pipeline/testing/run_block.h"
+#include "compiler/pipeline/testing/run_fusion_block.h"
 
 namespace fusion::testing {
 namespace {
@@ -80,8 +80,8 @@ void CheckHotLoop(const std::string& name, const GraphMaker& g, LayoutMode layou
         if (!g.graph().values()[v].constant) value_layouts[static_cast<int>(v)] = Layout{1, device.vector_bytes / 4};
       }
     }
-    const absl::StatusOr<BlockKernel> kernel =
-        MakeBlockKernel(g.graph(), {0}, LiveOutOf(g.graph(), {0}), value_layouts, device);
+    const absl::StatusOr<FusionKernel> kernel =
+        MakeFusionKernel(g.graph(), {0}, LiveOutOf(g.graph(), {0}), value_layouts, device);
     ASSERT_TRUE(kernel.ok()) << kernel.status();
     const movement::Step& step = kernel->kernel.phases[0].steps.back();
     const auto* tile = step.As<movement::RegisterTile>();

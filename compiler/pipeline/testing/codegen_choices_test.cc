@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <set>
 
-#include "compiler/pipeline/testing/run_block.h"
+#include "compiler/pipeline/testing/run_fusion_block.h"
 
 namespace fusion::testing {
 namespace {
@@ -13,23 +13,23 @@ using G = GraphMaker;
 using V = ecg::ValueId;
 using Ints = std::vector<int64_t>;
 
-BlockCase Conv(const std::string& name, const Shape& x, const Shape& w, const G::Attrs& attrs = {}) {
+FusionCase Conv(const std::string& name, const Shape& x, const Shape& w, const G::Attrs& attrs = {}) {
   G g;
   const V conv = g.Op("Conv", {g.In(x), g.Weight(w), g.Weight({w[0]})}, attrs);
   g.Out(g.Op("Relu", {conv}));
-  return BlockCase(name, g);
+  return FusionCase(name, g);
 }
 
-BlockCase MatMul(const std::string& name, const Shape& a, const Shape& b, bool weight) {
+FusionCase MatMul(const std::string& name, const Shape& a, const Shape& b, bool weight) {
   G g;
   const V product = g.Op("MatMul", {g.In(a), weight ? g.Weight(b) : g.In(b)});
   g.Out(g.Op("Relu", {product}));
-  return BlockCase(name, g);
+  return FusionCase(name, g);
 }
 
 TEST(CodegenChoices, RandomSchedulesComputeTheSame) {
   const Ints pad1 = {1, 1, 1, 1};
-  std::vector<BlockCase> cases = {
+  std::vector<FusionCase> cases = {
       Conv("1x1", {1, 24, 9, 14}, {40, 24, 1, 1}),
       Conv("3x3", {1, 16, 8, 9}, {32, 16, 3, 3}, {{"pads", pad1}}),
       Conv("3x3 of 48 channels", {1, 48, 4, 28}, {64, 48, 3, 3}, {{"pads", pad1}}),
@@ -44,29 +44,29 @@ TEST(CodegenChoices, RandomSchedulesComputeTheSame) {
   for (const Shape& shape : {Shape{6, 40}, Shape{420, 640}}) {  // the latter is larger than a core's private caches
     G g;
     g.Out(g.Op("Softmax", {g.Op("Mul", {g.In(shape), g.In(shape)})}, {{"axis", int64_t{-1}}}));
-    cases.push_back(BlockCase("softmax", g));
+    cases.push_back(FusionCase("softmax", g));
   }
   {
     G g;
     const V conv = g.Op("Conv", {g.In({1, 16, 8, 14}), g.Weight({32, 16, 3, 3})}, {{"pads", pad1}});
     g.Out(g.Op("MaxPool", {conv}, {{"kernel_shape", Ints{2, 2}}, {"strides", Ints{2, 2}}}));
-    cases.push_back(BlockCase("conv and pool", g));
+    cases.push_back(FusionCase("conv and pool", g));
   }
   {
     G g;
     g.Out(g.Op("Relu", {g.Op("Mul", {g.In({30, 40, 41}), g.Weight({40, 41})})}));
-    cases.push_back(BlockCase("map", g));
+    cases.push_back(FusionCase("map", g));
   }
   for (const Shape& shape :
        {Shape{768, 384, 1}, Shape{773, 391, 1}, Shape{400, 12, 64}}) {  // larger than a core's private caches
     G g;
     g.Out(g.Op("Transpose", {g.In(shape)}, {{"perm", Ints{1, 0, 2}}}));
-    cases.push_back(BlockCase("turned", g));
+    cases.push_back(FusionCase("turned", g));
   }
   {
     G g;
     g.Out(g.Op("ReduceMean", {g.In({1024, 304}), g.Ints({0})}));  // this is larger, too
-    cases.push_back(BlockCase("columns", g));
+    cases.push_back(FusionCase("columns", g));
   }
   std::vector<RunOptions> options;
   uint64_t seed = 0;
@@ -76,9 +76,9 @@ TEST(CodegenChoices, RandomSchedulesComputeTheSame) {
     }
   }
   std::set<std::string> met, different;
-  for (const BlockResult& result : RunCases(cases, options)) {
+  for (const FusionResult& result : RunCases(cases, options)) {
     EXPECT_TRUE(result.status.ok()) << result.name << ": " << result.status;
-    for (const BlockKernel& kernel : result.kernels) {
+    for (const FusionKernel& kernel : result.kernels) {
       different.insert(kernel.key);
       for (const ChoicePoint& point : kernel.choices) {
         EXPECT_LT(point.taken, point.count);
@@ -101,9 +101,9 @@ TEST(CodegenChoices, StreamingStores) {
   softmax.Out(softmax.Op("Softmax", {softmax.In(shape)}, {{"axis", int64_t{-1}}}));
   RunOptions options{Avx512Device()};
   options.choices = {{"streaming", 1}};
-  for (const BlockResult& result : RunCases({BlockCase("map", map), BlockCase("softmax", softmax)}, {options})) {
+  for (const FusionResult& result : RunCases({FusionCase("map", map), FusionCase("softmax", softmax)}, {options})) {
     EXPECT_TRUE(result.status.ok()) << result.name << ": " << result.status;
-    for (const BlockKernel& kernel : result.kernels) {
+    for (const FusionKernel& kernel : result.kernels) {
       EXPECT_TRUE(std::any_of(kernel.choices.begin(), kernel.choices.end(), [](const ChoicePoint& point) {
         return point.name == "streaming" && point.taken == 1;
       })) << result.name;

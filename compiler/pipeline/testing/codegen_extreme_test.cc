@@ -5,7 +5,7 @@
 #include <limits>
 #include <string>
 
-#include "compiler/pipeline/testing/run_block.h"
+#include "compiler/pipeline/testing/run_fusion_block.h"
 
 namespace fusion::testing {
 namespace {
@@ -40,20 +40,20 @@ void AddBoth(G* g, V x, int64_t axis) {
 }
 
 TEST(CodegenExtreme, TiesAndNotANumbers) {
-  std::vector<BlockCase> cases;
+  std::vector<FusionCase> cases;
   for (const int64_t columns : {5, 31, 32, 47, 64, 130, 1000}) {
     G g;
     AddBoth(&g, g.In(Tensor::From<double>(DType::kF32, {10, columns}, Values(10, columns, /*hard=*/true))), 1);
-    cases.push_back(BlockCase("rows of " + std::to_string(columns), g));
+    cases.push_back(FusionCase("rows of " + std::to_string(columns), g));
   }
   G g;  // behind a map, which may be computed again for each of the two
   AddBoth(&g, g.Op("Mul", {g.In(Tensor::From<double>(DType::kF32, {10, 100}, Values(10, 100, true))), g.In({100})}), 1);
-  cases.push_back(BlockCase("of products", g));
+  cases.push_back(FusionCase("of products", g));
   EXPECT_EQ(Failures(cases), "");
 }
 
 TEST(CodegenExtreme, Types) {
-  std::vector<BlockCase> cases;
+  std::vector<FusionCase> cases;
   for (const DType dtype : {DType::kF64, DType::kF16, DType::kBF16, DType::kI8, DType::kU8, DType::kI16, DType::kU16,
                             DType::kI32, DType::kI64}) {
     G g;
@@ -62,7 +62,7 @@ TEST(CodegenExtreme, Types) {
       for (double& value : values) value += 3;
     }
     AddBoth(&g, g.In(Tensor::From<double>(dtype, {6, 75}, values)), 1);
-    cases.push_back(BlockCase(std::string("of ") + DTypeName(dtype), g));
+    cases.push_back(FusionCase(std::string("of ") + DTypeName(dtype), g));
   }
   EXPECT_EQ(Failures(cases), "");
 }

@@ -1,7 +1,7 @@
 // Matrix products with everything that can be fused around them.
 #include <gtest/gtest.h>
 
-#include "compiler/pipeline/testing/run_block.h"
+#include "compiler/pipeline/testing/run_fusion_block.h"
 
 namespace fusion::testing {
 namespace {
@@ -12,15 +12,15 @@ using Ints = std::vector<int64_t>;
 
 constexpr int64_t k1 = 1;
 
-BlockCase MatMul(const Shape& a, const Shape& b, bool weight) {
+FusionCase MatMul(const Shape& a, const Shape& b, bool weight) {
   G g;
   const V x = g.In(a);
   g.Out(g.Op("MatMul", {x, weight ? g.Weight(b) : g.In(b)}));
-  return BlockCase("MatMul" + ShapeToString(a) + ShapeToString(b) + (weight ? "w" : ""), g);
+  return FusionCase("MatMul" + ShapeToString(a) + ShapeToString(b) + (weight ? "w" : ""), g);
 }
 
 TEST(CodegenMatMul, Shapes) {
-  std::vector<BlockCase> cases;
+  std::vector<FusionCase> cases;
   for (bool weight : {true, false}) {
     for (const auto& [a, b] : std::vector<std::pair<Shape, Shape>>{{{5, 7}, {7, 3}},
                                                                    {{1, 70}, {70, 100}},
@@ -46,7 +46,7 @@ TEST(CodegenMatMul, Shapes) {
 }
 
 TEST(CodegenMatMul, LargeShapes) {
-  std::vector<BlockCase> cases;
+  std::vector<FusionCase> cases;
   cases.push_back(MatMul({128, 768}, {768, 768}, true));
   cases.push_back(MatMul({197, 64}, {64, 197}, false));
   cases.push_back(MatMul({1, 768}, {768, 1000}, true));
@@ -54,7 +54,7 @@ TEST(CodegenMatMul, LargeShapes) {
     G g;
     const V x = g.Op("Add", {g.Op("MatMul", {g.In({64, 96}), g.Weight({96, 128})}), g.In({64, 128})});
     g.Out(g.Op("LayerNormalization", {x, g.Weight({128}), g.Weight({128})}, {{"axis", int64_t{-1}}}));
-    cases.push_back(BlockCase("product, residual, layernorm", g));
+    cases.push_back(FusionCase("product, residual, layernorm", g));
   }
   {
     G g;
@@ -64,11 +64,11 @@ TEST(CodegenMatMul, LargeShapes) {
     const V scores = g.Op("Mul", {g.Op("MatMul", {heads({0, 2, 1, 3}), heads({0, 2, 3, 1})}), g.Scalar(0.25)});
     const V context = g.Op("MatMul", {g.Op("Softmax", {scores}, {{"axis", int64_t{-1}}}), heads({0, 2, 1, 3})});
     g.Out(g.Op("Reshape", {g.Op("Transpose", {context}, {{"perm", Ints{0, 2, 1, 3}}}), g.Ints({1, 64, 128})}));
-    cases.push_back(BlockCase("large attention", g));
+    cases.push_back(FusionCase("large attention", g));
   }
   {
     G g;  // values and keys are parts of one wide tensor, so that a row of a head is far from the next; 200 keys fill
-          // no block
+          // no fusion block
     const std::vector<V> parts = g.Ops("Split", {g.In({1, 200, 3 * 640})}, {{"axis", int64_t{2}}}, 3);
     auto heads = [&](V x, const Ints& perm) {
       return g.Op("Transpose", {g.Op("Reshape", {x, g.Ints({1, 200, 20, 32})})}, {{"perm", perm}});
@@ -77,23 +77,23 @@ TEST(CodegenMatMul, LargeShapes) {
     const V weights = g.Op("Softmax", {g.Op("Mul", {scores, g.Scalar(0.25)})}, {{"axis", int64_t{-1}}});
     const V context = g.Op("MatMul", {weights, heads(parts[2], {0, 2, 1, 3})});
     g.Out(g.Op("Reshape", {g.Op("Transpose", {context}, {{"perm", Ints{0, 2, 1, 3}}}), g.Ints({1, 200, 640})}));
-    cases.push_back(BlockCase("attention over far rows", g));
+    cases.push_back(FusionCase("attention over far rows", g));
   }
   EXPECT_EQ(Failures(cases), "");
 }
 
 TEST(CodegenMatMul, TransposedOperands) {
-  std::vector<BlockCase> cases;
+  std::vector<FusionCase> cases;
   for (bool weight : {true, false}) {
     G g;
     const V b = g.Op("Transpose", {weight ? g.Weight({50, 24}) : g.In({50, 24})}, {{"perm", Ints{1, 0}}});
     g.Out(g.Op("MatMul", {g.In({19, 24}), b}));
-    cases.push_back(BlockCase(std::string("transposed B") + (weight ? " weight" : ""), g));
+    cases.push_back(FusionCase(std::string("transposed B") + (weight ? " weight" : ""), g));
   }
   {
     G g;
     g.Out(g.Op("MatMul", {g.Op("Transpose", {g.In({24, 19})}, {{"perm", Ints{1, 0}}}), g.Weight({24, 33})}));
-    cases.push_back(BlockCase("transposed A", g));
+    cases.push_back(FusionCase("transposed A", g));
   }
   {
     G g;  // attention scores: both operands split into heads
@@ -104,26 +104,26 @@ TEST(CodegenMatMul, TransposedOperands) {
     const V scores = g.Op("Softmax", {g.Op("Mul", {g.Op("MatMul", {q, k}), g.Scalar(0.25)})}, {{"axis", int64_t{-1}}});
     const V context = g.Op("MatMul", {scores, heads(g.In({2, 9, 48}), {0, 2, 1, 3})});
     g.Out(g.Op("Reshape", {g.Op("Transpose", {context}, {{"perm", Ints{0, 2, 1, 3}}}), g.Ints({2, 9, 48})}));
-    cases.push_back(BlockCase("attention", g));
+    cases.push_back(FusionCase("attention", g));
   }
   for (int64_t ta : {0, 1}) {
     for (int64_t tb : {0, 1}) {
       G g;
       const V a = g.In(ta ? Shape{24, 19} : Shape{19, 24}), b = g.Weight(tb ? Shape{50, 24} : Shape{24, 50});
       g.Out(g.Op("Gemm", {a, b, g.Weight({50})}, {{"transA", ta}, {"transB", tb}, {"alpha", 0.5}, {"beta", 2.0}}));
-      cases.push_back(BlockCase("Gemm" + ShapeToString({ta, tb}), g));
+      cases.push_back(FusionCase("Gemm" + ShapeToString({ta, tb}), g));
     }
   }
   {
     G g;
     g.Out(g.Op("Gemm", {g.In({3, 20}), g.In({20, 16}), g.In({3, 1})}));
-    cases.push_back(BlockCase("Gemm, column bias", g));
+    cases.push_back(FusionCase("Gemm, column bias", g));
   }
   EXPECT_EQ(Failures(cases), "");
 }
 
 TEST(CodegenMatMul, Epilogues) {
-  std::vector<BlockCase> cases;
+  std::vector<FusionCase> cases;
   auto product = [](G* g, int64_t n) {
     return g->Op("Add", {g->Op("MatMul", {g->In({2, 9, 20}), g->Weight({20, n})}), g->Weight({n})});
   };
@@ -132,69 +132,69 @@ TEST(CodegenMatMul, Epilogues) {
     const V x = product(&g, 40);
     const V erf = g.Op("Erf", {g.Op("Div", {x, g.Scalar(1.4142135)})});
     g.Out(g.Op("Mul", {g.Op("Mul", {x, g.Op("Add", {erf, g.Scalar(1)})}), g.Scalar(0.5)}));
-    cases.push_back(BlockCase("bias, gelu", g));
+    cases.push_back(FusionCase("bias, gelu", g));
   }
   {
     G g;
     g.Out(g.Op("Relu", {g.Op("Add", {product(&g, 40), g.In({2, 9, 40})})}));
-    cases.push_back(BlockCase("bias, residual, relu", g));
+    cases.push_back(FusionCase("bias, residual, relu", g));
   }
   for (int64_t width : {16, 20}) {
     G g;
     const V x = g.Op("Reshape", {product(&g, 3 * width), g.Ints({2, 9, 3, width})});
     g.Out(g.Op("Transpose", {x}, {{"perm", Ints{0, 2, 1, 3}}}));
-    cases.push_back(BlockCase("split heads " + std::to_string(width), g));
+    cases.push_back(FusionCase("split heads " + std::to_string(width), g));
   }
   {
     G g;
     const V x = g.Op("Reshape", {product(&g, 48), g.Ints({2, 9, 3, 16})});
     g.Out(g.Op("Transpose", {x}, {{"perm", Ints{0, 2, 3, 1}}}));
-    cases.push_back(BlockCase("split heads, transposed", g));
+    cases.push_back(FusionCase("split heads, transposed", g));
   }
   {
     G g;
     const V x = product(&g, 40);
     g.Out(x);
     g.Out(g.Op("Tanh", {x}));
-    cases.push_back(BlockCase("two results", g));
+    cases.push_back(FusionCase("two results", g));
   }
   {
     G g;
     const V x = product(&g, 40);
     g.Out(g.Op("LayerNormalization", {g.Op("Add", {x, g.In({2, 9, 40})}), g.Weight({40}), g.Weight({40})},
                {{"axis", int64_t{-1}}}));
-    cases.push_back(BlockCase("residual, layernorm", g));
+    cases.push_back(FusionCase("residual, layernorm", g));
   }
   {
     G g;  // a computed operand
     const V x = g.Op("Relu", {g.In({9, 20})});
     g.Out(g.Op("MatMul", {x, g.Weight({20, 33})}));
-    cases.push_back(BlockCase("relu before", g));
+    cases.push_back(FusionCase("relu before", g));
   }
   {
     G g;
     const V parts = product(&g, 48);
     const std::vector<V> split = g.Ops("Split", {parts}, {{"axis", int64_t{-1}}, {"num_outputs", int64_t{3}}}, 3);
     for (V v : split) g.Out(v);
-    cases.push_back(BlockCase("qkv split", g));
+    cases.push_back(FusionCase("qkv split", g));
   }
   {
     G g;
     const V x = g.In({4, 33});
     g.Out(g.Op("MatMul", {g.Op("MatMul", {x, g.Weight({33, 20})}), g.Weight({20, 17})}));
-    cases.push_back(BlockCase("two products", g));
+    cases.push_back(FusionCase("two products", g));
   }
   {
     G g;
     g.Out(g.Op("MatMul", {g.In({9, 20}, DType::kF64), g.In({20, 33}, DType::kF64)}));
     g.Out(g.Op("MatMul", {g.In({9, 20}, DType::kF16), g.In({20, 33}, DType::kF16)}));
     g.Out(g.Op("MatMul", {g.In({9, 20}, DType::kI32), g.In({20, 33}, DType::kI32)}));
-    cases.push_back(BlockCase("other types", g));
+    cases.push_back(FusionCase("other types", g));
   }
   {
     G g;
     g.Out(g.Op("Einsum", {g.In({3, 5, 7}), g.In({3, 7, 20})}, {{"equation", std::string("bij,bjk->bik")}}));
-    cases.push_back(BlockCase("einsum", g));
+    cases.push_back(FusionCase("einsum", g));
   }
   EXPECT_EQ(Failures(cases), "");
 }

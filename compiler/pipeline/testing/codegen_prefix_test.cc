@@ -5,7 +5,7 @@
 #include <string>
 
 #include "compiler/movement/print.h"
-#include "compiler/pipeline/testing/run_block.h"
+#include "compiler/pipeline/testing/run_fusion_block.h"
 
 namespace fusion::testing {
 namespace {
@@ -19,7 +19,7 @@ V Prefix(G* g, const char* op, V x, int64_t axis, int64_t exclusive, int64_t rev
 }
 
 TEST(CodegenPrefix, EveryAxisAndEnd) {
-  std::vector<BlockCase> cases;
+  std::vector<FusionCase> cases;
   for (const Shape& shape : std::vector<Shape>{{5, 37}, {37, 5}, {40, 150}, {3, 20, 70}, {4, 1030}, {1030, 20}}) {
     for (int64_t axis = 0; axis < static_cast<int64_t>(shape.size()); ++axis) {
       G g;
@@ -27,7 +27,7 @@ TEST(CodegenPrefix, EveryAxisAndEnd) {
       for (const int64_t exclusive : {0, 1}) {
         for (const int64_t reverse : {0, 1}) g.Out(Prefix(&g, "CumSum", x, axis, exclusive, reverse));
       }
-      cases.push_back(BlockCase("sums of " + ShapeToString(shape) + " along " + std::to_string(axis), g));
+      cases.push_back(FusionCase("sums of " + ShapeToString(shape) + " along " + std::to_string(axis), g));
     }
   }
   {
@@ -35,19 +35,20 @@ TEST(CodegenPrefix, EveryAxisAndEnd) {
     const V x = g.In({6, 50});
     g.Out(Prefix(&g, "CumProd", x, 0, 1, 0));
     g.Out(Prefix(&g, "CumProd", x, 1, 0, 1));
-    cases.push_back(BlockCase("products", g));
+    cases.push_back(FusionCase("products", g));
   }
   for (const DType dtype : {DType::kF64, DType::kF16, DType::kI32, DType::kI64}) {
     G g;
     const V x = g.In({9, 70}, dtype);
     for (const int64_t axis : {0, 1}) g.Out(Prefix(&g, "CumSum", x, axis, 0, 0));
-    cases.push_back(BlockCase(std::string("sums of ") + DTypeName(dtype), g));
+    cases.push_back(FusionCase(std::string("sums of ") + DTypeName(dtype), g));
   }
   {
     G g;
     const V x = g.Op("Mul", {g.In({30, 90}), g.In({90})});
-    for (const int64_t axis : {0, 1}) g.Out(g.Op("Tanh", {g.Op("Add", {Prefix(&g, "CumSum", x, axis, 0, 0), g.In({30, 1})})}));
-    cases.push_back(BlockCase("between maps", g));
+    for (const int64_t axis : {0, 1})
+      g.Out(g.Op("Tanh", {g.Op("Add", {Prefix(&g, "CumSum", x, axis, 0, 0), g.In({30, 1})})}));
+    cases.push_back(FusionCase("between maps", g));
   }
   EXPECT_EQ(Failures(cases), "");
 }
@@ -57,8 +58,8 @@ TEST(CodegenPrefix, IsOnePass) {
   g.Out(Prefix(&g, "CumSum", g.In({512, 1024}), 0, 0, 0));
   G rows;
   rows.Out(Prefix(&rows, "CumSum", rows.In({512, 1024}), 1, 1, 1));
-  for (const BlockResult& result :
-       RunCases({BlockCase("columns", g), BlockCase("rows", rows)}, {{Avx512Device(), LayoutMode::kPlain, false}})) {
+  for (const FusionResult& result :
+       RunCases({FusionCase("columns", g), FusionCase("rows", rows)}, {{Avx512Device(), LayoutMode::kPlain, false}})) {
     EXPECT_TRUE(result.status.ok()) << result.name << ": " << result.status;
     ASSERT_EQ(result.kernels.size(), 1u);
     ASSERT_EQ(result.kernels[0].kernel.phases.size(), 1u);
@@ -70,24 +71,24 @@ TEST(CodegenPrefix, IsOnePass) {
 
 // The end of a row is a part of a vector: the kernel reads and writes nothing behind it.
 TEST(CodegenParts, RowsThatEndWithinAVector) {
-  std::vector<BlockCase> cases;
+  std::vector<FusionCase> cases;
   for (const int64_t width : {1, 3, 4, 5, 9, 15, 17, 31, 33, 100}) {
     for (const char* op : {"Softmax", "LogSoftmax"}) {
       G g;
       g.Out(g.Op(op, {g.In({7, width})}, {{"axis", int64_t{-1}}}));
-      cases.push_back(BlockCase(op + std::to_string(width), g));
+      cases.push_back(FusionCase(op + std::to_string(width), g));
     }
     for (const DType dtype : {DType::kF16, DType::kBF16}) {
       G g;
       g.Out(g.Op("Exp", {g.In({7, width}, dtype)}));
-      cases.push_back(BlockCase(std::string("exp ") + DTypeName(dtype) + std::to_string(width), g));
+      cases.push_back(FusionCase(std::string("exp ") + DTypeName(dtype) + std::to_string(width), g));
     }
     G g;  // behind a broadcast, with several types, along an inner axis that is not a whole row
     const V x = g.Op("Exp", {g.Op("Add", {g.In({3, 1, width}), g.In({5, 1})})});
     g.Out(g.Op("Slice", {x, g.Ints({0}), g.Ints({width}), g.Ints({2})}));
     g.Out(g.Op("Greater", {g.Op("Sin", {x}), g.Scalar(0.3)}));
     g.Out(g.Op("ReduceLogSumExp", {x, g.Ints({2})}));
-    cases.push_back(BlockCase("mixed " + std::to_string(width), g));
+    cases.push_back(FusionCase("mixed " + std::to_string(width), g));
   }
   EXPECT_EQ(Failures(cases), "");
 }

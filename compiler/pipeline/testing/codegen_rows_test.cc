@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "compiler/pipeline/testing/run_block.h"
+#include "compiler/pipeline/testing/run_fusion_block.h"
 
 namespace fusion::testing {
 namespace {
@@ -42,8 +42,8 @@ V Norm(G* g, V x, int64_t columns) {
 }
 
 const std::vector<Shape>& Shapes() {
-  static const auto* const kShapes = new std::vector<Shape>{{1, 1},   {3, 1},    {7, 5},   {9, 16},     {6, 17},  {40, 31},
-                                                            {17, 64}, {11, 129}, {70, 40}, {2, 3, 300}, {5, 1030}};
+  static const auto* const kShapes = new std::vector<Shape>{
+      {1, 1}, {3, 1}, {7, 5}, {9, 16}, {6, 17}, {40, 31}, {17, 64}, {11, 129}, {70, 40}, {2, 3, 300}, {5, 1030}};
   return *kShapes;
 }
 // Drivers of OpenCL take seconds to build a kernel.
@@ -52,8 +52,8 @@ const std::vector<Shape>& FewShapes() {
   return *kShapes;
 }
 
-std::vector<BlockCase> Cases(const std::vector<Shape>& shapes) {
-  std::vector<BlockCase> cases;
+std::vector<FusionCase> Cases(const std::vector<Shape>& shapes) {
+  std::vector<FusionCase> cases;
   for (const Shape& shape : shapes) {
     const std::string of = ShapeToString(shape);
     for (const bool hostile : {false, true}) {
@@ -117,9 +117,9 @@ std::vector<RunOptions> On(const std::vector<DeviceModel>& devices) {
   return options;
 }
 
-int RegistersOf(const BlockResult& result) {
+int RegistersOf(const FusionResult& result) {
   int registers = 0;
-  for (const BlockKernel& kernel : result.kernels) {
+  for (const FusionKernel& kernel : result.kernels) {
     for (const movement::Buffer& buffer : kernel.kernel.buffers) registers += buffer.scope == Scope::kWarp;
   }
   return registers;
@@ -130,7 +130,7 @@ std::string FailuresOn(const std::vector<DeviceModel>& devices, const std::vecto
   std::string failures;
   size_t in_registers = 0;
   const std::vector<RunOptions> options = On(devices);
-  const std::vector<BlockResult> results = RunCases(Cases(shapes), options);
+  const std::vector<FusionResult> results = RunCases(Cases(shapes), options);
   for (size_t r = 0; r < results.size(); ++r) {
     if (!results[r].status.ok()) absl::StrAppend(&failures, results[r].name, ": ", results[r].status.message(), "\n");
     if (r % 2 == 0) in_registers += RegistersOf(results[r]) > 0;
@@ -162,7 +162,7 @@ TEST(Rows, ByTeamsWithSubgroups) {
 
 // A plan that wants a row's maximum in registers gets it on every device, also where a work-group would share the row.
 TEST(Rows, APlanMayWantRegisters) {
-  std::vector<BlockCase> cases;
+  std::vector<FusionCase> cases;
   std::vector<RunOptions> options;
   for (const int64_t columns : {2, 40, 700}) {
     G g;
@@ -171,14 +171,14 @@ TEST(Rows, APlanMayWantRegisters) {
     g.Out(g.Op("Exp", {g.Op("Sub", {x, most})}));
     cases.emplace_back(absl::StrCat("rows of ", columns), g);
     if (!options.empty()) continue;
-    FusionBlock block = {0, 1, 2};
-    block.inner = {{0, 1, most, Scope::kWarp, Scope::kWarp}};
+    FusionBlock fusion_block = {0, 1, 2};
+    fusion_block.inner = {{0, 1, most, Scope::kWarp, Scope::kWarp}};
     for (const DeviceModel& device : {Avx512Device(), Avx2Device(), CudaTestDevice(128), OpenClTestDevice(4, 64)}) {
       options.push_back({device});
-      options.back().blocks = {block};
+      options.back().fusion_blocks = {fusion_block};
     }
   }
-  for (const BlockResult& result : RunCases(cases, options)) {
+  for (const FusionResult& result : RunCases(cases, options)) {
     EXPECT_TRUE(result.status.ok()) << result.name << ": " << result.status;
     EXPECT_EQ(RegistersOf(result), 1) << result.name;
   }

@@ -7,7 +7,7 @@
 #include <set>
 #include <utility>
 
-#include "compiler/pipeline/testing/run_block.h"
+#include "compiler/pipeline/testing/run_fusion_block.h"
 
 namespace fusion::testing {
 namespace {
@@ -17,7 +17,7 @@ using V = ecg::ValueId;
 using Ints = std::vector<int64_t>;
 
 // softmax(q k^T s) v, and its projection.
-BlockCase Attention() {
+FusionCase Attention() {
   G g;
   const V q = g.In({2, 24, 16}), k = g.In({2, 16, 24}), v = g.In({2, 24, 16});
   const V scores = g.Op("Mul", {g.Op("MatMul", {q, k}), g.Scalar(0.25)});
@@ -27,7 +27,7 @@ BlockCase Attention() {
 }
 
 // A product and a norm of its rows.
-BlockCase ProductAndNorm() {
+FusionCase ProductAndNorm() {
   G g;
   const V x = g.Op("MatMul", {g.In({24, 40}), g.Weight({40, 48})});
   const V mean = g.Op("ReduceMean", {x, g.Ints({-1})});
@@ -37,16 +37,15 @@ BlockCase ProductAndNorm() {
   return {"product and norm", g};
 }
 
-BlockCase Convolutions() {
+FusionCase Convolutions() {
   G g;
   const V first = g.Op("Relu", {g.Op("Conv", {g.In({1, 16, 9, 14}), g.Weight({24, 16, 1, 1}), g.Weight({24})})});
-  const V second = g.Op("Conv", {first, g.Weight({24, 1, 3, 3})},
-                        {{"pads", Ints{1, 1, 1, 1}}, {"group", int64_t{24}}});
+  const V second = g.Op("Conv", {first, g.Weight({24, 1, 3, 3})}, {{"pads", Ints{1, 1, 1, 1}}, {"group", int64_t{24}}});
   g.Out(g.Op("Add", {g.Op("Relu", {second}), first}));
   return {"convolutions", g};
 }
 
-BlockCase Diamond() {
+FusionCase Diamond() {
   G g;
   const V x = g.In({12, 33});
   const V a = g.Op("Exp", {x}), b = g.Op("Softmax", {a}, {{"axis", int64_t{-1}}}), c = g.Op("Neg", {a});
@@ -55,7 +54,7 @@ BlockCase Diamond() {
   return {"diamond", g};
 }
 
-BlockCase RowAndBias() {
+FusionCase RowAndBias() {
   G g;
   g.Out(g.Op("Relu", {g.Op("Add", {g.Op("MatMul", {g.In({1, 2048}), g.Weight({2048, 96})}), g.Weight({96})})}));
   return {"row and bias", g};
@@ -71,7 +70,7 @@ Tensor Eighths(const Shape& shape, int64_t step, float centre = 0) {
 }
 
 // Rows whose mean is 1,000 times their deviation. A mean of 256 of them is exact, too.
-BlockCase ProductAndLayerNorm() {
+FusionCase ProductAndLayerNorm() {
   G g;
   const V product = g.Op("MatMul", {g.In(Eighths({40, 32}, 7)), g.Const(Eighths({32, 256}, 3))});
   const V p = g.Op("Add", {product, g.Const(Eighths({256}, 2, 500))});
@@ -80,7 +79,7 @@ BlockCase ProductAndLayerNorm() {
   return {"product and layer norm", g};
 }
 
-BlockCase ProductAndRmsNorm() {
+FusionCase ProductAndRmsNorm() {
   G g;
   const V p = g.Op("MatMul", {g.In({40, 32}), g.Weight({32, 256})});
   const V mean = g.Op("ReduceMean", {g.Op("Mul", {p, p}), g.Ints({-1})});
@@ -89,7 +88,7 @@ BlockCase ProductAndRmsNorm() {
 }
 
 // Rows of which parts, or all elements, are −inf.
-BlockCase ProductAndSoftmax() {
+FusionCase ProductAndSoftmax() {
   G g;
   Tensor mask(DType::kF32, {40, 256});
   for (int64_t i = 0; i < 40 * 256; ++i) {
@@ -102,19 +101,17 @@ BlockCase ProductAndSoftmax() {
   return {"product and softmax", g};
 }
 
-BlockCase ConvolutionAndInstanceNorm() {
+FusionCase ConvolutionAndInstanceNorm() {
   G g;
   const V p = g.Op("Conv", {g.In({1, 16, 12, 28}), g.Weight({32, 16, 1, 1}), g.Weight({32})});
   g.Out(g.Op("Relu", {g.Op("InstanceNormalization", {p, g.Weight({32}), g.Weight({32})})}));
   return {"convolution and instance norm", g};
 }
 
-std::vector<BlockCase> Cases() {
-  return {Attention(), ProductAndNorm(), Convolutions(), Diamond(), RowAndBias()};
-}
+std::vector<FusionCase> Cases() { return {Attention(), ProductAndNorm(), Convolutions(), Diamond(), RowAndBias()}; }
 
 // Runs the cases with scopes drawn from several seeds. Returns the scopes that occurred.
-std::set<Scope> RunWithDrawnScopes(const std::vector<BlockCase>& cases, const std::vector<DeviceModel>& devices,
+std::set<Scope> RunWithDrawnScopes(const std::vector<FusionCase>& cases, const std::vector<DeviceModel>& devices,
                                    uint64_t seeds) {
   std::vector<RunOptions> options;
   for (const DeviceModel& device : devices) {
@@ -125,9 +122,9 @@ std::set<Scope> RunWithDrawnScopes(const std::vector<BlockCase>& cases, const st
     }
   }
   std::set<Scope> met;
-  for (const BlockResult& result : RunCases(cases, options)) {
+  for (const FusionResult& result : RunCases(cases, options)) {
     EXPECT_TRUE(result.status.ok()) << result.name << ": " << result.status;
-    for (const BlockKernel& kernel : result.kernels) {
+    for (const FusionKernel& kernel : result.kernels) {
       for (const RealisedHandOver& hand_over : kernel.hand_overs) met.insert(hand_over.scope);
     }
   }
@@ -135,8 +132,8 @@ std::set<Scope> RunWithDrawnScopes(const std::vector<BlockCase>& cases, const st
 }
 
 TEST(CodegenScopes, RandomScopesComputeTheSame) {
-  std::vector<BlockCase> cases = Cases();
-  for (BlockCase norm : {ProductAndSoftmax(), ProductAndRmsNorm(), ConvolutionAndInstanceNorm()}) {
+  std::vector<FusionCase> cases = Cases();
+  for (FusionCase norm : {ProductAndSoftmax(), ProductAndRmsNorm(), ConvolutionAndInstanceNorm()}) {
     cases.push_back(std::move(norm));
   }
   std::set<Scope> met = RunWithDrawnScopes(cases, {Avx512Device(), Avx2Device()}, 12);
@@ -152,7 +149,7 @@ TEST(CodegenScopes, RandomScopesComputeTheSameOnWorkGroups) {
     if (CanRun(device).ok()) devices.push_back(device);
   }
   if (devices.empty()) GTEST_SKIP() << "no device";
-  std::vector<BlockCase> cases = Cases();
+  std::vector<FusionCase> cases = Cases();
   cases.push_back(ProductAndRmsNorm());
   std::set<Scope> met = RunWithDrawnScopes(cases, devices, 4);
   met.erase(Scope::kWarp);  // codegen_rows_test.cc asks for it
@@ -171,12 +168,12 @@ TEST(CodegenScopes, RecomputedNodesAreComputedInEachBlock) {
   other.recomputed = {0, 1, 2};
   std::vector<RunOptions> options;
   for (const DeviceModel& device : {Avx512Device(), Avx2Device()}) {
-    options.emplace_back(RunOptions{device}).blocks = {owner, other};
+    options.emplace_back(RunOptions{device}).fusion_blocks = {owner, other};
   }
-  for (const BlockResult& result : RunCases({{"mask", g}}, options)) {
+  for (const FusionResult& result : RunCases({{"mask", g}}, options)) {
     EXPECT_TRUE(result.status.ok()) << result.name << ": " << result.status;
     ASSERT_EQ(result.kernels.size(), 2u);
-    for (const BlockKernel& kernel : result.kernels) {
+    for (const FusionKernel& kernel : result.kernels) {
       for (const KernelArg& arg : kernel.args) EXPECT_NE(arg.value, wide) << "it is handed from block to block";
     }
   }
@@ -187,15 +184,15 @@ TEST(CodegenScopes, RecomputedNodesAreComputedInEachBlock) {
 
 // All nodes in one fusion block. What the first `products` nodes hand to others may cross a barrier.
 FusionBlock BehindProducts(const ecg::Graph& graph, int products) {
-  FusionBlock block;
-  for (size_t n = 0; n < graph.nodes().size(); ++n) block.nodes.push_back(static_cast<int>(n));
-  for (HandOver& hand_over : InnerHandOvers(graph, block)) {
+  FusionBlock fusion_block;
+  for (size_t n = 0; n < graph.nodes().size(); ++n) fusion_block.nodes.push_back(static_cast<int>(n));
+  for (HandOver& hand_over : InnerHandOvers(graph, fusion_block)) {
     if (hand_over.producer >= products || hand_over.consumer < products) continue;
     hand_over.nearest = Scope::kBlock;
     hand_over.furthest = Scope::kDevice;
-    block.inner.push_back(hand_over);
+    fusion_block.inner.push_back(hand_over);
   }
-  return block;
+  return fusion_block;
 }
 
 bool HasPartials(const movement::Kernel& kernel) {
@@ -207,13 +204,14 @@ bool HasPartials(const movement::Kernel& kernel) {
 }
 
 // The first forms of the fusion block, at most `most`, that compute parts of reductions.
-std::vector<int> SplitForms(const ecg::Graph& graph, const FusionBlock& block, const DeviceModel& device, size_t most) {
+std::vector<int> SplitForms(const ecg::Graph& graph, const FusionBlock& fusion_block, const DeviceModel& device,
+                            size_t most) {
   std::vector<int> forms;
   std::set<std::string> known;
   for (int form = 0; form < 24 && forms.size() < most; ++form) {
     ScheduleOptions options;
     options.choices = {{"form", form}};
-    const auto kernel = MakeBlockKernel(graph, block, LiveOutOf(graph, block), {}, device, options);
+    const auto kernel = MakeFusionKernel(graph, fusion_block, LiveOutOf(graph, fusion_block), {}, device, options);
     EXPECT_TRUE(kernel.ok()) << kernel.status();
     if (!kernel.ok()) break;
     if (HasPartials(kernel->kernel) && known.insert(kernel->key).second) forms.push_back(form);
@@ -222,24 +220,24 @@ std::vector<int> SplitForms(const ecg::Graph& graph, const FusionBlock& block, c
 }
 
 void RunTwoPhaseReductions(const std::vector<DeviceModel>& devices, size_t forms) {
-  const std::vector<std::pair<BlockCase, int>> cases = {{ProductAndLayerNorm(), 3},
-                                                        {ProductAndRmsNorm(), 1},
-                                                        {ProductAndSoftmax(), 2},
-                                                        {ConvolutionAndInstanceNorm(), 1}};
-  for (const auto& [block_case, products] : cases) {
-    const FusionBlock block = BehindProducts(block_case.graph, products);
+  const std::vector<std::pair<FusionCase, int>> cases = {{ProductAndLayerNorm(), 3},
+                                                         {ProductAndRmsNorm(), 1},
+                                                         {ProductAndSoftmax(), 2},
+                                                         {ConvolutionAndInstanceNorm(), 1}};
+  for (const auto& [fusion_case, products] : cases) {
+    const FusionBlock fusion_block = BehindProducts(fusion_case.graph, products);
     for (const DeviceModel& device : devices) {
       std::vector<RunOptions> options;
-      for (const int form : SplitForms(block_case.graph, block, device, forms)) {
+      for (const int form : SplitForms(fusion_case.graph, fusion_block, device, forms)) {
         RunOptions& option = options.emplace_back(RunOptions{device});
-        option.blocks = {block};
+        option.fusion_blocks = {fusion_block};
         option.choices = {{"form", form}};
         if (device.kind != "cpu") continue;
         options.push_back(option);
         options.back().layouts = LayoutMode::kChosen;
       }
-      EXPECT_FALSE(options.empty()) << block_case.name << " " << device.march;
-      const std::string failures = Failures({block_case}, options);
+      EXPECT_FALSE(options.empty()) << fusion_case.name << " " << device.march;
+      const std::string failures = Failures({fusion_case}, options);
       EXPECT_EQ(failures, "");
     }
   }

@@ -7,7 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "compiler/ops/registry/op_def.h"
-#include "compiler/pipeline/testing/run_block.h"
+#include "compiler/pipeline/testing/run_fusion_block.h"
 #include "compiler/plan/mapping_table.h"
 
 namespace fusion::testing {
@@ -71,7 +71,7 @@ MappingType MappingOfLast(const G& g) { return ops::NodeMapping(g.graph(), g.gra
 TEST(CodegenTable3, EveryCellThatMayFuseIsOneKernel) {
   const Shape shape = {1, 32, 8, 6};
   std::set<std::pair<MappingType, MappingType>> cells;
-  std::vector<BlockCase> cases;
+  std::vector<FusionCase> cases;
   for (const Step& first : Steps()) {
     for (const Step& second : Steps()) {
       G g;
@@ -82,12 +82,12 @@ TEST(CodegenTable3, EveryCellThatMayFuseIsOneKernel) {
       if (CombineMappings(first.mapping, second.mapping).colour == Colour::kRed) continue;
       g.Out(b);
       cells.insert({first.mapping, second.mapping});
-      cases.push_back(BlockCase(absl::StrCat(first.name, " then ", second.name), g));
+      cases.push_back(FusionCase(absl::StrCat(first.name, " then ", second.name), g));
     }
   }
   EXPECT_EQ(cells.size(), 23u);
   const std::vector<RunOptions> options = {{Avx512Device(), LayoutMode::kPlain}, {Avx2Device(), LayoutMode::kChosen}};
-  for (const BlockResult& result : RunCases(cases, options)) {
+  for (const FusionResult& result : RunCases(cases, options)) {
     EXPECT_TRUE(result.status.ok()) << result.name << ": " << result.status;
     EXPECT_EQ(result.kernels.size(), 1u) << result.name;
   }

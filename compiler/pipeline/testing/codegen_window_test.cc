@@ -6,7 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "compiler/pipeline/testing/run_block.h"
+#include "compiler/pipeline/testing/run_fusion_block.h"
 
 namespace fusion::testing {
 namespace {
@@ -15,28 +15,28 @@ using G = GraphMaker;
 using V = ecg::ValueId;
 using Ints = std::vector<int64_t>;
 
-BlockCase Conv(const std::string& name, const Shape& x, const Shape& w, const G::Attrs& attrs = {}, bool bias = true) {
+FusionCase Conv(const std::string& name, const Shape& x, const Shape& w, const G::Attrs& attrs = {}, bool bias = true) {
   G g;
   std::vector<V> inputs = {g.In(x), g.Weight(w)};
   if (bias) inputs.push_back(g.Weight({w[0]}));
   g.Out(g.Op("Conv", inputs, attrs));
-  return BlockCase(name, g);
+  return FusionCase(name, g);
 }
 
 // There are fewer channels than a quarter of a vector. The lanes run along the input's channels, or along a row of the
 // image from which a window has been copied.
 TEST(CodegenConv, ToFewChannels) {
-  std::vector<BlockCase> cases;
+  std::vector<FusionCase> cases;
   const Ints pad1 = {1, 1, 1, 1};
   for (const auto& [channels, results] : std::vector<std::pair<int64_t, int64_t>>{{64, 1}, {64, 3}, {16, 1}, {40, 2}}) {
     G g;
     const V first = g.Op("Conv", {g.In({1, 8, 9, 11}), g.Weight({channels, 8, 1, 1})});
     const V last = g.Op("Conv", {first, g.Weight({results, channels, 3, 3}), g.Weight({results})}, {{"pads", pad1}});
     g.Out(g.Op("Sub", {g.In({1, results, 9, 11}), last}));
-    cases.push_back(BlockCase(absl::StrCat(channels, " to ", results), g));
+    cases.push_back(FusionCase(absl::StrCat(channels, " to ", results), g));
   }
   EXPECT_EQ(Failures(cases), "");
-  for (const BlockResult& result : RunCases(cases, {{Avx512Device(), LayoutMode::kChosen, true}})) {
+  for (const FusionResult& result : RunCases(cases, {{Avx512Device(), LayoutMode::kChosen, true}})) {
     if (result.name.rfind("40", 0) == 0) continue;  // channels are not whole vectors
     for (const movement::Step& step : result.kernels[1].kernel.phases[0].steps) {
       EXPECT_FALSE(step.Is<movement::ScalarLoops>()) << result.name << " " << step.label;
@@ -48,7 +48,7 @@ TEST(CodegenConv, ToFewChannels) {
 // choose each form.
 TEST(CodegenConv, MinimalFiltering) {
   const Ints pad1 = {1, 1, 1, 1};
-  std::vector<BlockCase> cases = {
+  std::vector<FusionCase> cases = {
       Conv("32 channels", {1, 32, 16, 24}, {32, 32, 3, 3}, {{"pads", pad1}}),
       Conv("no pads, batch", {2, 24, 14, 18}, {48, 24, 3, 3}),
       Conv("odd channels", {1, 20, 12, 12}, {40, 20, 3, 3}, {{"pads", pad1}}),
@@ -66,7 +66,7 @@ TEST(CodegenConv, MinimalFiltering) {
     const V x = g.In({1, 32, 16, 16});
     const V conv = g.Op("Conv", {x, g.Weight({32, 32, 3, 3}), g.Weight({32})}, {{"pads", pad1}});
     g.Out(g.Op("Relu", {g.Op("Add", {conv, x})}));
-    cases.push_back(BlockCase("residual", g));
+    cases.push_back(FusionCase("residual", g));
   }
   std::vector<RunOptions> options;
   uint64_t seed = 0;
@@ -76,9 +76,9 @@ TEST(CodegenConv, MinimalFiltering) {
     }
   }
   std::set<std::string> filtered;
-  for (const BlockResult& result : RunCases(cases, options)) {
+  for (const FusionResult& result : RunCases(cases, options)) {
     EXPECT_TRUE(result.status.ok()) << result.name << ": " << result.status;
-    for (const BlockKernel& kernel : result.kernels) {
+    for (const FusionKernel& kernel : result.kernels) {
       for (const movement::Pack& pack : kernel.kernel.packs) {
         if (!pack.transform.by_dimension.empty()) filtered.insert(result.name.substr(0, result.name.find(" avx")));
       }
@@ -131,7 +131,7 @@ TEST(CodegenConv, Groups) {
 }
 
 TEST(CodegenConv, Networks) {
-  std::vector<BlockCase> cases;
+  std::vector<FusionCase> cases;
   const Ints pad1 = {1, 1, 1, 1};
   auto conv = [&](G* g, V x, int64_t from, int64_t to, int64_t k, int64_t stride = 1) {
     return g->Op("Conv", {x, g->Weight({to, from, k, k}), g->Weight({to})},
@@ -145,14 +145,14 @@ TEST(CodegenConv, Networks) {
     const V p = g.Op("GlobalAveragePool",
                      {g.Op("MaxPool", {z}, {{"kernel_shape", Ints{3, 3}}, {"strides", Ints{2, 2}}, {"pads", pad1}})});
     g.Out(g.Op("Gemm", {g.Op("Flatten", {p}), g.Weight({c, 10}), g.Weight({10})}));
-    cases.push_back(BlockCase("residual network " + std::to_string(c), g));
+    cases.push_back(FusionCase("residual network " + std::to_string(c), g));
   }
   {
     G g;
     const V y = conv(&g, g.In({1, 16, 6, 6}), 16, 24, 3);
     g.Out(g.Op("Relu", {g.Op("Add", {g.Op("Add", {g.Op("Mul", {y, g.Weight({24, 1, 1})}), g.Weight({24, 1, 1})}),
                                      g.In({1, 24, 6, 6})})}));
-    cases.push_back(BlockCase("scale, shift, residual, relu", g));
+    cases.push_back(FusionCase("scale, shift, residual, relu", g));
   }
   for (int64_t c : {16, 12}) {
     G g;  // concatenation on channels, aligned and not
@@ -160,7 +160,7 @@ TEST(CodegenConv, Networks) {
     const V joined =
         g.Op("Concat", {conv(&g, x, 8, c, 1), conv(&g, x, 8, 32, 3), g.Op("Relu", {x})}, {{"axis", int64_t{1}}});
     g.Out(conv(&g, joined, c + 40, 16, 1));
-    cases.push_back(BlockCase("inception " + std::to_string(c), g));
+    cases.push_back(FusionCase("inception " + std::to_string(c), g));
   }
   {
     G g;  // squeeze and excite
@@ -168,21 +168,21 @@ TEST(CodegenConv, Networks) {
     const V s =
         g.Op("Sigmoid", {conv(&g, g.Op("Relu", {conv(&g, g.Op("GlobalAveragePool", {x}), 24, 6, 1)}), 6, 24, 1)});
     g.Out(conv(&g, g.Op("Mul", {x, s}), 24, 16, 1));
-    cases.push_back(BlockCase("squeeze and excite", g));
+    cases.push_back(FusionCase("squeeze and excite", g));
   }
   {
     G g;  // channel shuffle
     V x = conv(&g, g.In({1, 8, 4, 4}), 8, 32, 1);
     x = g.Op("Transpose", {g.Op("Reshape", {x, g.Ints({1, 2, 16, 4, 4})})}, {{"perm", Ints{0, 2, 1, 3, 4}}});
     g.Out(conv(&g, g.Op("Reshape", {x, g.Ints({1, 32, 4, 4})}), 32, 16, 1));
-    cases.push_back(BlockCase("shuffle", g));
+    cases.push_back(FusionCase("shuffle", g));
   }
   {
     G g;  // depthwise separable
     const V x = g.Op("Clip", {conv(&g, g.In({1, 8, 6, 6}), 8, 24, 1), g.Scalar(0), g.Scalar(6)});
     const V d = g.Op("Conv", {x, g.Weight({24, 1, 3, 3}), g.Weight({24})}, {{"pads", pad1}, {"group", int64_t{24}}});
     g.Out(conv(&g, g.Op("Clip", {d, g.Scalar(0), g.Scalar(6)}), 24, 16, 1));
-    cases.push_back(BlockCase("depthwise separable", g));
+    cases.push_back(FusionCase("depthwise separable", g));
   }
   {
     G g;
@@ -192,14 +192,14 @@ TEST(CodegenConv, Networks) {
                        {"nearest_mode", std::string("floor")},
                        {"coordinate_transformation_mode", std::string("asymmetric")}});
     g.Out(conv(&g, up, 16, 16, 1));
-    cases.push_back(BlockCase("upsample", g));
+    cases.push_back(FusionCase("upsample", g));
   }
   {
     G g;  // patches of a vision transformer
     const V x =
         g.Op("Conv", {g.In({1, 3, 16, 16}), g.Weight({24, 3, 8, 8}), g.Weight({24})}, {{"strides", Ints{8, 8}}});
     g.Out(g.Op("Transpose", {g.Op("Reshape", {x, g.Ints({1, 24, 4})})}, {{"perm", Ints{0, 2, 1}}}));
-    cases.push_back(BlockCase("patches", g));
+    cases.push_back(FusionCase("patches", g));
   }
   {
     G g;
@@ -207,7 +207,7 @@ TEST(CodegenConv, Networks) {
     g.Out(g.Op("ConvTranspose", {x, g.Weight({4, 8, 3, 3}), g.Weight({8})},
                {{"strides", Ints{2, 2}}, {"pads", pad1}, {"output_padding", Ints{1, 1}}}));
     g.Out(g.Op("ConvTranspose", {x, g.Weight({4, 16, 2, 2})}, {{"strides", Ints{2, 2}}}));
-    cases.push_back(BlockCase("transposed convolution", g));
+    cases.push_back(FusionCase("transposed convolution", g));
   }
   EXPECT_EQ(Failures(cases), "");
 }
@@ -215,7 +215,7 @@ TEST(CodegenConv, Networks) {
 // Each form of a window between plain values: with borders copied around it, with elements a stride apart brought
 // together, and reduced row by row first.
 TEST(CodegenWindow, BetweenPlainValues) {
-  std::vector<BlockCase> cases = {
+  std::vector<FusionCase> cases = {
       Conv("depthwise", {2, 6, 19, 35}, {6, 1, 3, 3}, {{"pads", Ints{1, 1, 1, 1}}, {"group", int64_t{6}}}),
       Conv("depthwise 7x7", {1, 5, 14, 18}, {5, 1, 7, 7}, {{"pads", Ints{3, 3, 3, 3}}, {"group", int64_t{5}}}),
       Conv("depthwise stride 2", {1, 5, 23, 41}, {5, 1, 5, 5},
@@ -230,7 +230,7 @@ TEST(CodegenWindow, BetweenPlainValues) {
     const auto pool = [&](const std::string& name, const Shape& shape, const G::Attrs& attrs) {
       G g;
       g.Out(g.Op(op, {g.In(shape)}, attrs));
-      cases.push_back(BlockCase(absl::StrCat(op, " ", name), g));
+      cases.push_back(FusionCase(absl::StrCat(op, " ", name), g));
     };
     pool("5x5", {2, 3, 13, 17}, {{"kernel_shape", Ints{5, 5}}, {"pads", Ints{2, 2, 2, 2}}});
     pool("13x13", {1, 3, 13, 35}, {{"kernel_shape", Ints{13, 13}}, {"pads", Ints{6, 6, 6, 6}}});
@@ -257,7 +257,7 @@ TEST(CodegenConv, Transposed) {
     G g;
     attrs.emplace_back("group", groups);
     g.Out(g.Op("ConvTranspose", {g.In(x), g.Weight(w), g.Weight({w[1] * groups})}, attrs));
-    return BlockCase(name, g);
+    return FusionCase(name, g);
   };
   const auto strides = [](int64_t s) { return Ints{s, s}; };
   EXPECT_EQ(
@@ -282,13 +282,13 @@ TEST(CodegenConv, Transposed) {
 }
 
 TEST(CodegenPool, Windows) {
-  std::vector<BlockCase> cases;
+  std::vector<FusionCase> cases;
   for (const char* op : {"MaxPool", "AveragePool"}) {
     for (const Shape& shape : std::vector<Shape>{{1, 32, 9, 9}, {2, 5, 9, 10}}) {
       auto pool = [&](const std::string& name, const G::Attrs& attrs) {
         G g;
         g.Out(g.Op(op, {g.In(shape)}, attrs));
-        cases.push_back(BlockCase(op + (" " + name) + ShapeToString(shape), g));
+        cases.push_back(FusionCase(op + (" " + name) + ShapeToString(shape), g));
       };
       pool("2x2", {{"kernel_shape", Ints{2, 2}}, {"strides", Ints{2, 2}}});
       pool("3x3 padded", {{"kernel_shape", Ints{3, 3}}, {"strides", Ints{2, 2}}, {"pads", Ints{1, 1, 1, 1}}});
@@ -301,19 +301,19 @@ TEST(CodegenPool, Windows) {
     G g;
     g.Out(g.Op("AveragePool", {g.In({1, 16, 6, 6})},
                {{"kernel_shape", Ints{3, 3}}, {"pads", Ints{1, 1, 1, 1}}, {"count_include_pad", include}}));
-    cases.push_back(BlockCase("count_include_pad " + std::to_string(include), g));
+    cases.push_back(FusionCase("count_include_pad " + std::to_string(include), g));
   }
   for (const char* op : {"GlobalAveragePool", "GlobalMaxPool"}) {
     for (int64_t c : {3, 32, 58}) {
       G g;
       g.Out(g.Op(op, {g.In({2, c, 7, 7})}));
-      cases.push_back(BlockCase(op + std::to_string(c), g));
+      cases.push_back(FusionCase(op + std::to_string(c), g));
     }
   }
   {
     G g;
     g.Out(g.Op("MaxPool", {g.In({1, 3, 20})}, {{"kernel_shape", Ints{3}}, {"dilations", Ints{2}}}));
-    cases.push_back(BlockCase("1-D dilated", g));
+    cases.push_back(FusionCase("1-D dilated", g));
   }
   EXPECT_EQ(Failures(cases), "");
 }

@@ -14,7 +14,7 @@
 #include "compiler/cost/matrix_products.h"
 #include "compiler/cost/stored_devices.h"
 #include "compiler/movement/print.h"
-#include "compiler/pipeline/testing/run_block.h"
+#include "compiler/pipeline/testing/run_fusion_block.h"
 
 namespace fusion::testing {
 namespace {
@@ -31,9 +31,9 @@ DeviceModel LikeAGpu(const std::string& name) {
   return device;
 }
 
-int ThreadgroupTiles(const std::vector<BlockKernel>& kernels) {
+int ThreadgroupTiles(const std::vector<FusionKernel>& kernels) {
   int count = 0;
-  for (const BlockKernel& kernel : kernels) {
+  for (const FusionKernel& kernel : kernels) {
     for (const movement::Phase& phase : kernel.kernel.phases) {
       for (const movement::Step& step : phase.steps) count += step.Is<movement::ThreadgroupTile>();
     }
@@ -41,22 +41,22 @@ int ThreadgroupTiles(const std::vector<BlockKernel>& kernels) {
   return count;
 }
 
-BlockCase Product(const std::string& name, const Shape& a, const Shape& b, bool weights) {
+FusionCase Product(const std::string& name, const Shape& a, const Shape& b, bool weights) {
   G g;
   g.Out(g.Op("MatMul", {g.In(a), weights ? g.Weight(b) : g.In(b)}));
-  return BlockCase(name, g);
+  return FusionCase(name, g);
 }
 
-BlockCase Convolution(const std::string& name, const Shape& x, const Shape& w, const G::Attrs& attrs) {
+FusionCase Convolution(const std::string& name, const Shape& x, const Shape& w, const G::Attrs& attrs) {
   G g;
   const V y = g.Op("Conv", {g.In(x), g.Weight(w), g.Weight({w[0]})}, attrs);
   g.Out(g.Op("Relu", {y}));
-  return BlockCase(name, g);
+  return FusionCase(name, g);
 }
 
-std::vector<BlockCase> Cases() {
+std::vector<FusionCase> Cases() {
   const Ints pad1 = {1, 1, 1, 1};
-  std::vector<BlockCase> cases = {
+  std::vector<FusionCase> cases = {
       Product("whole tiles", {64, 64}, {64, 128}, true),
       Product("odd in all three", {37, 29}, {29, 51}, true),
       Product("both computed, batches", {3, 2, 20, 24}, {3, 2, 24, 18}, false),
@@ -73,23 +73,23 @@ std::vector<BlockCase> Cases() {
     const V y = g.Op("MatMul", {g.In({33, 40}), g.Op("Transpose", {g.In({24, 40})}, {{"perm", Ints{1, 0}}})});
     const V sum = g.Op("Add", {y, g.Weight({24})});
     g.Out(g.Op("Add", {g.Op("Mul", {sum, g.Op("Erf", {sum})}), g.In({33, 24})}));
-    cases.push_back(BlockCase("epilogue", g));
+    cases.push_back(FusionCase("epilogue", g));
   }
   {
     G g;  // the cast is computed while the operand is loaded into shared memory
     g.Out(g.Op("MatMul", {g.Op("Cast", {g.In({20, 32}, DType::kF16)}, {{"to", int64_t{1}}}), g.Weight({32, 40})}));
-    cases.push_back(BlockCase("prologue", g));
+    cases.push_back(FusionCase("prologue", g));
   }
   {
     G g;
     g.Out(g.Op("MatMul", {g.In({20, 32}, DType::kF16), g.Weight({32, 40}, DType::kF16)}));
-    cases.push_back(BlockCase("halves", g));
+    cases.push_back(FusionCase("halves", g));
   }
   return cases;
 }
 
-BlockCase Attention(const std::string& name, int64_t rows, int64_t keys, int64_t heads, int64_t width,
-                    DType dtype = DType::kF32) {
+FusionCase Attention(const std::string& name, int64_t rows, int64_t keys, int64_t heads, int64_t width,
+                     DType dtype = DType::kF32) {
   G g;
   const auto split = [&](int64_t length, const Ints& perm) {
     const V x = g.Op("Reshape", {g.In({1, length, heads * width}, dtype), g.Ints({1, length, heads, width})});
@@ -100,12 +100,12 @@ BlockCase Attention(const std::string& name, int64_t rows, int64_t keys, int64_t
   const V context = g.Op("MatMul", {g.Op("Softmax", {scores}, {{"axis", int64_t{-1}}}), split(keys, {0, 2, 1, 3})});
   g.Out(
       g.Op("Reshape", {g.Op("Transpose", {context}, {{"perm", Ints{0, 2, 1, 3}}}), g.Ints({1, rows, heads * width})}));
-  return BlockCase(name, g);
+  return FusionCase(name, g);
 }
 
 // Chains of products between which a work-group's task keeps its rows.
-std::vector<BlockCase> CasesInTasks() {
-  std::vector<BlockCase> cases = {
+std::vector<FusionCase> CasesInTasks() {
+  std::vector<FusionCase> cases = {
       Attention("attention", 64, 64, 2, 32),
       Attention("attention, odd in all", 53, 45, 3, 20),
       Attention("attention, one head of many keys", 96, 200, 1, 64),
@@ -114,13 +114,13 @@ std::vector<BlockCase> CasesInTasks() {
     G g;
     const V x = g.Op("Relu", {g.Op("MatMul", {g.In({61, 40}), g.Weight({40, 96})})});
     g.Out(g.Op("MatMul", {x, g.Weight({96, 32})}));
-    cases.push_back(BlockCase("two layers", g));
+    cases.push_back(FusionCase("two layers", g));
   }
   {
     G g;
     const V x = g.Op("Add", {g.Op("MatMul", {g.In({3, 30, 48}), g.Weight({48, 80})}), g.In({3, 30, 80})});
     g.Out(g.Op("LayerNormalization", {x, g.Weight({80}), g.Weight({80})}));
-    cases.push_back(BlockCase("product, residual, layernorm", g));
+    cases.push_back(FusionCase("product, residual, layernorm", g));
   }
   return cases;
 }
@@ -148,9 +148,9 @@ Tensor FewBits(const Shape& shape) {
   return tensor;
 }
 
-int FragmentTiles(const std::vector<BlockKernel>& kernels) {
+int FragmentTiles(const std::vector<FusionKernel>& kernels) {
   int count = 0;
-  for (const BlockKernel& kernel : kernels) {
+  for (const FusionKernel& kernel : kernels) {
     for (const movement::Phase& phase : kernel.kernel.phases) {
       for (const movement::Step& step : phase.steps) {
         const auto* tile = step.As<movement::ThreadgroupTile>();
@@ -162,30 +162,30 @@ int FragmentTiles(const std::vector<BlockKernel>& kernels) {
 }
 
 // Products of f16 operands, accumulated in f32 by fragment products.
-std::vector<BlockCase> HalfCases() {
+std::vector<FusionCase> HalfCases() {
   const auto f16 = DType::kF16;
   const Ints pad1 = {1, 1, 1, 1};
-  std::vector<BlockCase> cases;
+  std::vector<FusionCase> cases;
   {
     G g;
     g.Out(g.Op("MatMul", {g.In({64, 96}, f16), g.Weight({96, 64}, f16)}));
-    cases.push_back(BlockCase("whole tiles of halves", g));
+    cases.push_back(FusionCase("whole tiles of halves", g));
   }
   {
     G g;
     g.Out(g.Op("MatMul", {g.In({2, 37, 29}, f16), g.In({2, 29, 51}, f16)}));
-    cases.push_back(BlockCase("odd batches of halves", g));
+    cases.push_back(FusionCase("odd batches of halves", g));
   }
   {
     G g;  // bias, activation and residual, transposed operand
     const V y = g.Op("MatMul", {g.In({33, 40}, f16), g.Op("Transpose", {g.In({24, 40}, f16)}, {{"perm", Ints{1, 0}}})});
     g.Out(g.Op("Add", {g.Op("Tanh", {g.Op("Add", {y, g.Weight({24}, f16)})}), g.In({33, 24}, f16)}));
-    cases.push_back(BlockCase("epilogue of halves", g));
+    cases.push_back(FusionCase("epilogue of halves", g));
   }
   const auto convolution = [&](const std::string& name, const Shape& x, const Shape& w, const G::Attrs& attrs) {
     G g;
     g.Out(g.Op("Relu", {g.Op("Conv", {g.In(x, f16), g.Weight(w, f16), g.Weight({w[0]}, f16)}, attrs)}));
-    cases.push_back(BlockCase(name, g));
+    cases.push_back(FusionCase(name, g));
   };
   convolution("1x1 of halves", {2, 24, 9, 7}, {40, 24, 1, 1}, {});
   convolution("3x3 of halves", {1, 16, 8, 14}, {32, 16, 3, 3}, {{"pads", pad1}});
@@ -195,7 +195,7 @@ std::vector<BlockCase> HalfCases() {
 }
 
 TEST(TensorCores, MultiplyHalves) {
-  for (const BlockResult& result : RunCases(HalfCases(), {{WithTensorCores(), LayoutMode::kPlain, /*split=*/false}})) {
+  for (const FusionResult& result : RunCases(HalfCases(), {{WithTensorCores(), LayoutMode::kPlain, /*split=*/false}})) {
     EXPECT_TRUE(result.status.ok()) << result.name << ": " << result.status;
     EXPECT_EQ(FragmentTiles(result.kernels), 1) << result.name;
   }
@@ -203,7 +203,7 @@ TEST(TensorCores, MultiplyHalves) {
   options.back().choices_seed = 3;
   EXPECT_EQ(Failures(HalfCases(), options), "");
   int fragments = 0;  // of both products, in a task
-  for (const BlockResult& result :
+  for (const FusionResult& result :
        RunCases({Attention("attention of halves", 64, 64, 2, 32, DType::kF16)}, {{WithTensorCores()}})) {
     EXPECT_TRUE(result.status.ok()) << result.name << ": " << result.status;
     fragments += FragmentTiles(result.kernels);
@@ -219,12 +219,12 @@ TEST(TensorCores, MultiplyHalvesFromMemory) {
   ASSERT_TRUE(sm_90.ok()) << sm_90.status();
   device.matrix_products.push_back(*FindMatrixProduct(*sm_90, DType::kF16, /*from_memory=*/true));
   device.march = "sm_90a";  // such kernels are built for sm_90a, see below
-  std::vector<BlockCase> cases = HalfCases();
+  std::vector<FusionCase> cases = HalfCases();
   for (const Shape& shape : std::vector<Shape>{{64, 64, 16}, {200, 96, 150}}) {
     G g;
     const V a = g.In({shape[0], shape[1]}, DType::kF16), b = g.In({shape[1], shape[2]}, DType::kF16);
     g.Out(g.Op("Relu", {g.Op("MatMul", {a, b})}));
-    cases.push_back(BlockCase("product of halves " + ShapeToString(shape), g));
+    cases.push_back(FusionCase("product of halves " + ShapeToString(shape), g));
   }
   RunOptions from_memory = {device};
   from_memory.choices = {{"fragments", 2}};
@@ -233,9 +233,9 @@ TEST(TensorCores, MultiplyHalvesFromMemory) {
     for (const int buffers : {0, 1}) {
       from_memory.choices["shape"] = shape;
       from_memory.choices["buffers"] = buffers;
-      for (const BlockResult& result : RunCases(cases, {from_memory})) {
+      for (const FusionResult& result : RunCases(cases, {from_memory})) {
         EXPECT_TRUE(result.status.ok()) << result.name << ": " << result.status;
-        for (const BlockKernel& kernel : result.kernels) {
+        for (const FusionKernel& kernel : result.kernels) {
           bool uses = false;
           for (const movement::Phase& phase : kernel.kernel.phases) {
             for (const movement::Step& step : phase.steps) {
@@ -254,26 +254,26 @@ TEST(TensorCores, MultiplyHalvesFromMemory) {
 }
 
 TEST(TensorCores, RoundToTf32OnlyWhereThatIsAllowed) {
-  std::vector<BlockCase> cases;
+  std::vector<FusionCase> cases;
   for (const Shape& shape : std::vector<Shape>{{64, 64, 64}, {37, 29, 51}}) {
     G g;
     const V y = g.Op("MatMul", {g.In(FewBits({shape[0], shape[1]})), g.Const(FewBits({shape[1], shape[2]}))});
     g.Out(g.Op("Add", {y, g.Weight({shape[2]})}));
-    cases.push_back(BlockCase("product of tf32 " + ShapeToString(shape), g));
+    cases.push_back(FusionCase("product of tf32 " + ShapeToString(shape), g));
   }
   {
     G g;
     g.Out(
         g.Op("Conv", {g.In(FewBits({1, 16, 8, 14})), g.Const(FewBits({32, 16, 3, 3}))}, {{"pads", Ints{1, 1, 1, 1}}}));
-    cases.push_back(BlockCase("convolution of tf32", g));
+    cases.push_back(FusionCase("convolution of tf32", g));
   }
-  for (const BlockResult& result : RunCases(cases, {{AllowTf32(WithTensorCores())}})) {
+  for (const FusionResult& result : RunCases(cases, {{AllowTf32(WithTensorCores())}})) {
     EXPECT_TRUE(result.status.ok()) << result.name << ": " << result.status;
     EXPECT_EQ(FragmentTiles(result.kernels), 1) << result.name;
   }
   G g;
   g.Out(g.Op("MatMul", {g.In({64, 64}), g.Weight({64, 64})}));
-  for (const BlockResult& result : RunCases({BlockCase("product", g)}, {{WithTensorCores()}})) {
+  for (const FusionResult& result : RunCases({FusionCase("product", g)}, {{WithTensorCores()}})) {
     EXPECT_EQ(FragmentTiles(result.kernels), 0);
   }
 }
@@ -283,7 +283,7 @@ INSTANTIATE_TEST_SUITE_P(, ThreadgroupTile, ::testing::Values("OpenCl", "OpenClA
 
 TEST_P(ThreadgroupTile, ComputesWhatTheInterpreterDoes) {
   const std::vector<RunOptions> options = {{LikeAGpu(GetParam()), LayoutMode::kPlain, /*split=*/true}};
-  for (const BlockResult& result : RunCases(Cases(), options)) {
+  for (const FusionResult& result : RunCases(Cases(), options)) {
     EXPECT_TRUE(result.status.ok()) << result.name << ": " << result.status;
     EXPECT_EQ(ThreadgroupTiles(result.kernels), 1) << result.name;
   }
@@ -291,7 +291,7 @@ TEST_P(ThreadgroupTile, ComputesWhatTheInterpreterDoes) {
 
 TEST(ThreadgroupTileSchedule, SlicesAreBroughtInAhead) {
   for (const char* device : {"OpenCl", "OpenClAhead", "Cuda"}) {
-    for (const BlockResult& result : RunCases({Product("product", {64, 64}, {64, 64}, true)}, {{LikeAGpu(device)}})) {
+    for (const FusionResult& result : RunCases({Product("product", {64, 64}, {64, 64}, true)}, {{LikeAGpu(device)}})) {
       ASSERT_EQ(ThreadgroupTiles(result.kernels), 1);
       const auto* tile = result.kernels[0].kernel.phases[0].steps[0].As<movement::ThreadgroupTile>();
       ASSERT_NE(tile, nullptr);
@@ -314,7 +314,7 @@ TEST_P(ThreadgroupTile, InBlocksAndWithAnyChoice) {
 TEST_P(ThreadgroupTile, KeepsProductsInATask) {
   std::vector<RunOptions> options = {{LikeAGpu(GetParam()), LayoutMode::kPlain}};
   options[0].device.launch_s = 1e-3;  // makes a separate phase cost more than anything else
-  for (const BlockResult& result : RunCases(CasesInTasks(), options)) {
+  for (const FusionResult& result : RunCases(CasesInTasks(), options)) {
     EXPECT_TRUE(result.status.ok()) << result.name << ": " << result.status;
     ASSERT_EQ(result.kernels.size(), 1u);
     const movement::Kernel& kernel = result.kernels[0].kernel;
@@ -330,21 +330,21 @@ TEST_P(ThreadgroupTile, KeepsProductsInATask) {
 }
 
 // Reductions of rows shared by fewer and by more than all work-items, and of several rows in one task.
-std::vector<BlockCase> Reductions() {
-  std::vector<BlockCase> cases;
+std::vector<FusionCase> Reductions() {
+  std::vector<FusionCase> cases;
   for (const Shape& shape : std::vector<Shape>{{3, 300}, {200, 20}, {50, 64}, {1, 4096}, {5, 7}}) {
     G g;
     const V x = g.In(shape);
     g.Out(g.Op("Softmax", {x}, {{"axis", int64_t{-1}}}));
-    cases.push_back(BlockCase("softmax " + ShapeToString(shape), g));
+    cases.push_back(FusionCase("softmax " + ShapeToString(shape), g));
     G h;
     const V y = h.In(shape);
     h.Out(h.Op("LayerNormalization", {y, h.Weight({shape[1]}), h.Weight({shape[1]})}));
-    cases.push_back(BlockCase("layernorm " + ShapeToString(shape), h));
+    cases.push_back(FusionCase("layernorm " + ShapeToString(shape), h));
     for (const char* op : {"ReduceSum", "ReduceMax", "ReduceProd"}) {
       G r;
       r.Out(r.Op(op, {r.In(shape), r.Ints({1})}));
-      cases.push_back(BlockCase(op + ShapeToString(shape), r));
+      cases.push_back(FusionCase(op + ShapeToString(shape), r));
     }
   }
   G g;
@@ -352,7 +352,7 @@ std::vector<BlockCase> Reductions() {
   g.Out(g.Op("ReduceMean", {g.In({3, 16, 20}), g.Ints({1})}));
   g.Out(g.Op("ReduceL2", {g.In({6, 20, 5, 5}), g.Ints({2, 3})}));
   g.Out(g.Op("GlobalAveragePool", {g.In({1, 20, 7, 7})}));
-  cases.push_back(BlockCase("others", g));
+  cases.push_back(FusionCase("others", g));
   return cases;
 }
 
@@ -371,10 +371,10 @@ TEST(Teams, ReduceBySubgroups) {
   for (const int group : {8, 32}) options.push_back({SubgroupTestDevice(4, group)});
   const Backend* backend = FindBackend("opencl");
   std::string text = backend->Preamble({}, options[0].device);
-  const std::vector<BlockResult> results = RunCases(Reductions(), options);
+  const std::vector<FusionResult> results = RunCases(Reductions(), options);
   for (size_t r = 0; r < results.size(); ++r) {
     EXPECT_TRUE(results[r].status.ok()) << results[r].name << ": " << results[r].status;
-    for (const BlockKernel& kernel : results[r].kernels) {
+    for (const FusionKernel& kernel : results[r].kernels) {
       const DeviceModel& device = options[r % options.size()].device;
       text += backend->PrintKernel(kernel.kernel, absl::StrCat("k", text.size()), device);
     }
@@ -412,7 +412,7 @@ TEST(ThreadgroupTileInTasks, AsCuda) {
 
 // K-blocking: parts of a reduction side by side, where the results alone would leave units idle.
 TEST_P(ThreadgroupTile, FewResultsOfALongReduction) {
-  std::vector<BlockCase> cases = {
+  std::vector<FusionCase> cases = {
       Product("weights", {16, 2048}, {2048, 24}, true),
       Product("odd sides, computed", {13, 2048}, {2048, 19}, false),
       Convolution("3x3", {1, 512, 4, 5}, {24, 512, 3, 3}, {{"pads", Ints{1, 1, 1, 1}}}),
@@ -421,12 +421,12 @@ TEST_P(ThreadgroupTile, FewResultsOfALongReduction) {
     G g;
     const V y = g.Op("Add", {g.Op("MatMul", {g.In({16, 2048}), g.Weight({2048, 24})}), g.In({16, 24})});
     g.Out(g.Op("Relu", {y}));
-    cases.push_back(BlockCase("epilogue", g));
+    cases.push_back(FusionCase("epilogue", g));
   }
   RunOptions options{LikeAGpu(GetParam())};
   options.device.parallel_units = 64;
   options.device.fma_f32_flops_per_s = 1e10;
-  for (const BlockResult& result : RunCases(cases, {options})) {
+  for (const FusionResult& result : RunCases(cases, {options})) {
     EXPECT_TRUE(result.status.ok()) << result.name << ": " << result.status;
     ASSERT_EQ(result.kernels.size(), 1u);
     EXPECT_EQ(result.kernels[0].kernel.phases.size(), 2u) << result.name;
@@ -451,7 +451,7 @@ TEST_P(PersistentKernels, PassPhasesOn) {
     options.device.launch_s = 1e-3;
     const absl::Status can_run = CanRun(options.device);
     if (!can_run.ok()) GTEST_SKIP() << "kernels are not run: " << can_run.message();
-    for (const BlockResult& result : RunCases(CasesInTasks(), {options})) {
+    for (const FusionResult& result : RunCases(CasesInTasks(), {options})) {
       EXPECT_TRUE(result.status.ok()) << result.name << ": " << result.status;
       ASSERT_EQ(result.kernels.size(), 1u);
       const movement::Kernel& kernel = result.kernels[0].kernel;
@@ -465,7 +465,7 @@ TEST_P(PersistentKernels, PassPhasesOn) {
 TEST(ThreadgroupTileSchedule, NoPersistentKernelWhereNothingIsKnownOfTheDevice) {
   RunOptions options{LikeAGpu("OpenCl")};
   options.device.memory[0].size_bytes = 4 << 10;
-  for (const BlockResult& result : RunCases({Attention("attention", 64, 64, 2, 32)}, {options})) {
+  for (const FusionResult& result : RunCases({Attention("attention", 64, 64, 2, 32)}, {options})) {
     ASSERT_EQ(result.kernels.size(), 1u);
     EXPECT_GT(result.kernels[0].kernel.phases.size(), 1u);
     EXPECT_FALSE(result.kernels[0].kernel.persistent);
@@ -474,21 +474,21 @@ TEST(ThreadgroupTileSchedule, NoPersistentKernelWhereNothingIsKnownOfTheDevice) 
 }
 
 TEST(ThreadgroupTileSchedule, WhatIsNoProductOfTwoSidesIsNone) {
-  std::vector<BlockCase> cases = {
+  std::vector<FusionCase> cases = {
       Convolution("depthwise", {1, 24, 9, 8}, {24, 1, 3, 3}, {{"group", int64_t{24}}}),
       Product("one row", {1, 64}, {64, 100}, true),
   };
   G g;
   g.Out(g.Op("ReduceMax", {g.In({30, 40}), g.Ints({1})}));
-  cases.push_back(BlockCase("maximum", g));
-  for (const BlockResult& result : RunCases(cases, {{LikeAGpu("OpenCl")}})) {
+  cases.push_back(FusionCase("maximum", g));
+  for (const FusionResult& result : RunCases(cases, {{LikeAGpu("OpenCl")}})) {
     EXPECT_EQ(ThreadgroupTiles(result.kernels), 0) << result.name;
   }
 }
 
 // Processors have neither barriers nor shared memory, so no threadgroup tile.
 TEST(ThreadgroupTileSchedule, ProcessorsHaveNone) {
-  for (const BlockResult& result : RunCases({Product("product", {64, 64}, {64, 64}, true)}, {{Avx2Device()}})) {
+  for (const FusionResult& result : RunCases({Product("product", {64, 64}, {64, 64}, true)}, {{Avx2Device()}})) {
     EXPECT_EQ(ThreadgroupTiles(result.kernels), 0);
   }
 }

@@ -10,7 +10,7 @@
 #include "compiler/backends/cuda/toolchain/nvrtc_toolchain.h"
 #include "compiler/cost/stored_devices.h"
 #include "compiler/movement/print.h"
-#include "compiler/pipeline/testing/run_block.h"
+#include "compiler/pipeline/testing/run_fusion_block.h"
 
 namespace fusion::testing {
 namespace {
@@ -82,7 +82,7 @@ TEST(CudaResources, NothingIsSpilled) {
     ASSERT_TRUE(device.ok()) << device.status();
     for (size_t g = 0; g < graphs.size(); ++g) {
       const ecg::Graph& graph = graphs[g].graph();
-      const auto kernel = MakeBlockKernel(graph, {0}, LiveOutOf(graph, {0}), {}, *device);
+      const auto kernel = MakeFusionKernel(graph, {0}, LiveOutOf(graph, {0}), {}, *device);
       ASSERT_TRUE(kernel.ok()) << kernel.status();
       const Backend* backend = FindBackend("cuda");
       const std::string text = backend->Preamble({}, *device) + backend->PrintKernel(kernel->kernel, "k", *device);

@@ -18,12 +18,12 @@ Tensor Floats(const Shape& shape, const std::vector<double>& values) {
 
 // A function with bounded results. The inverse of a result distinguishes a negative zero from a positive one, and a
 // small result from zero.
-BlockCase Function(const std::string& op, const std::vector<double>& values) {
+FusionCase Function(const std::string& op, const std::vector<double>& values) {
   G g;
   const V y = g.Op(op, {g.In(Floats({static_cast<int64_t>(values.size())}, values))});
   g.Out(y);
   g.Out(g.Op("Sign", {g.Op("Reciprocal", {y})}));
-  return BlockCase(op + " of special values", g);
+  return FusionCase(op + " of special values", g);
 }
 
 std::vector<double> Angles() {
@@ -38,28 +38,29 @@ std::vector<double> Angles() {
 
 // Every pair of the two lists as the operands of a binary operator. Finite results must be small, since the largest one
 // bounds the error of all.
-BlockCase Pairs(const std::string& op, const std::vector<double>& left, const std::vector<double>& right,
-                const G::Attrs& attrs = {}) {
+FusionCase Pairs(const std::string& op, const std::vector<double>& left, const std::vector<double>& right,
+                 const G::Attrs& attrs = {}) {
   G g;
   const V x = g.In(Floats({static_cast<int64_t>(left.size()), 1}, left));
   const V y = g.Op(op, {x, g.In(Floats({static_cast<int64_t>(right.size())}, right))}, attrs);
   g.Out(y);
   g.Out(g.Op("Sign", {g.Op("Reciprocal", {y})}));
-  return BlockCase(op + " of special pairs", g);
+  return FusionCase(op + " of special pairs", g);
 }
 
 }  // namespace
 
-std::vector<BlockCase> FunctionCases() {
-  std::vector<BlockCase> cases = {Function("Sin", Angles()), Function("Cos", Angles())};
+std::vector<FusionCase> FunctionCases() {
+  std::vector<FusionCase> cases = {Function("Sin", Angles()), Function("Cos", Angles())};
   std::vector<double> sines = {0.0, -0.0, 0.5, -0.5, 1, -1, 1.0000001, -1.5, kInf, -kInf, kNan, 1e-30};
   for (int i = -40; i <= 40; ++i) sines.push_back(std::sin(i * 0.04));
   cases.push_back(Function("Asin", sines));
   cases.push_back(Function("Acos", sines));
-  const std::vector<double> bases = {0.0, -0.0, 1, -1, kInf, -kInf, kNan, 1.5, -1.5, 0.3, -0.3, -2, 0.9999999, 1.0000001};
-  const std::vector<double> exponents = {0.0,   -0.0,  1,    -1,       kInf,      -kInf,     kNan, 2,  -2,    3,    -3,   0.5,
-                                         -0.5,  2.5,   1e30, -1e30,    16777216,  16777215,  4,    -5, -2.25, 1e-30, 0.33333,
-                                         -16777215, 8388607.5};
+  const std::vector<double> bases = {0.0, -0.0, 1,   -1,   kInf, -kInf,     kNan,
+                                     1.5, -1.5, 0.3, -0.3, -2,   0.9999999, 1.0000001};
+  const std::vector<double> exponents = {0.0, -0.0, 1,     -1,    kInf,    -kInf,     kNan,     2,        -2,
+                                         3,   -3,   0.5,   -0.5,  2.5,     1e30,      -1e30,    16777216, 16777215,
+                                         4,   -5,   -2.25, 1e-30, 0.33333, -16777215, 8388607.5};
   cases.push_back(Pairs("Pow", bases, exponents));
   {
     G g;  // the powers that have special code
@@ -69,20 +70,23 @@ std::vector<BlockCase> FunctionCases() {
       g.Out(y);
       g.Out(g.Op("Sign", {g.Op("Reciprocal", {y})}));
     }
-    cases.push_back(BlockCase("Pow by constants", g));
+    cases.push_back(FusionCase("Pow by constants", g));
   }
   const G::Attrs as_c = {{"fmod", int64_t{1}}};
   cases.push_back(Pairs("Mod", {0.0, -0.0, 1, -1, kInf, -kInf, kNan, 5.5, -5.5, 3e9, -3e9, 1e20, 3, -3},
-                        {1, -1, 0.0, -0.0, kNan, 0.3, -0.3, 3, -3, 5.5, 1e-3, 7, -2.5, 0.125, 11, 1.1, -6, 60, 0.7}, as_c));
+                        {1, -1, 0.0, -0.0, kNan, 0.3, -0.3, 3, -3, 5.5, 1e-3, 7, -2.5, 0.125, 11, 1.1, -6, 60, 0.7},
+                        as_c));
   cases.push_back(Pairs("Mod", {0.0, -0.0, 1, kInf, kNan, 5.5, -5.5}, {kInf, -kInf, 1e19, -3e38, kNan, 0.0}, as_c));
   {
     // A value within the range of 64-bit integers keeps its low bits. Beyond the range it saturates, and NaN becomes 0.
     G g;
-    const V x = g.In(Floats({24}, {0.0, -0.0, kInf, -kInf, kNan, 2147483648.0, 2147483520.0, -2147483648.0, -2147483904.0,
-                                   4294967296.0, 4294967808.0, -4294967808.0, 6e9, -6e9, 1e18, -1e18, 9.3e18, -9.3e18,
-                                   1e30, -1e30, 255.9, 256, 70000, -70000}));
+    const V x =
+        g.In(Floats({24}, {0.0,          -0.0,          kInf,          -kInf,        kNan,         2147483648.0,
+                           2147483520.0, -2147483648.0, -2147483904.0, 4294967296.0, 4294967808.0, -4294967808.0,
+                           6e9,          -6e9,          1e18,          -1e18,        9.3e18,       -9.3e18,
+                           1e30,         -1e30,         255.9,         256,          70000,        -70000}));
     for (const int64_t to : {6, 5, 3, 4, 2}) g.Out(g.Op("Cast", {x}, {{"to", to}}));
-    cases.push_back(BlockCase("casts out of range", g));
+    cases.push_back(FusionCase("casts out of range", g));
   }
   return cases;
 }

@@ -5,11 +5,11 @@
 
 #include <vector>
 
-#include "compiler/pipeline/testing/run_block.h"
+#include "compiler/pipeline/testing/run_fusion_block.h"
 
 namespace fusion::testing {
 
-std::vector<BlockCase> FunctionCases();
+std::vector<FusionCase> FunctionCases();
 
 }  // namespace fusion::testing
 

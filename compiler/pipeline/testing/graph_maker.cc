@@ -4,7 +4,7 @@
 #include "absl/strings/str_cat.h"
 #include "compiler/ops/registry/infer_types.h"
 #include "compiler/ops/registry/op_def.h"
-#include "compiler/pipeline/testing/run_block.h"
+#include "compiler/pipeline/testing/run_fusion_block.h"
 #include "runtime/base/check.h"
 #include "runtime/base/random_inputs.h"
 

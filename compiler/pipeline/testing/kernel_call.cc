@@ -59,9 +59,9 @@ class HostHere : public KernelHost {
       GuardedBuffer scratch(call.scratch_bytes);
       std::vector<std::pair<int64_t, int64_t>> ranges = phase.ranges;
       if (call.persistent) {
-        int64_t blocks = 0;
-        for (const auto& [begin, end] : ranges) blocks = std::max(blocks, end);
-        ranges = {{0, std::min(blocks, kBlocksTogether)}};
+        int64_t fusion_blocks = 0;
+        for (const auto& [begin, end] : ranges) fusion_blocks = std::max(fusion_blocks, end);
+        ranges = {{0, std::min(fusion_blocks, kBlocksTogether)}};
       }
       for (const auto& [begin, end] : ranges) {
         scratch.Poison();

@@ -14,7 +14,7 @@
 #include "compiler/cost/matrix_products.h"
 #include "compiler/movement/print.h"
 #include "compiler/pipeline/testing/library_bundle.h"
-#include "compiler/pipeline/testing/run_block.h"
+#include "compiler/pipeline/testing/run_fusion_block.h"
 #include "runtime/base/random_inputs.h"
 
 namespace fusion::testing {
@@ -49,12 +49,12 @@ V ChannelsLast(G* g, const Conv& c) {
 }
 
 // The kernel of the whole graph, with the phases that it would leave to the library.
-absl::StatusOr<BlockKernel> KernelOf(const G& g, const ValueLayouts& layouts = {},
-                                     const DeviceModel& device = WithLibrary(),
-                                     const Choices& choices = {{"library", 1}}) {
+absl::StatusOr<FusionKernel> KernelOf(const G& g, const ValueLayouts& layouts = {},
+                                      const DeviceModel& device = WithLibrary(),
+                                      const Choices& choices = {{"library", 1}}) {
   std::vector<ecg::NodeId> nodes;
   for (size_t n = 0; n < g.graph().nodes().size(); ++n) nodes.push_back(static_cast<int>(n));
-  return MakeBlockKernel(g.graph(), nodes, LiveOutOf(g.graph(), nodes), layouts, device, {choices});
+  return MakeFusionKernel(g.graph(), nodes, LiveOutOf(g.graph(), nodes), layouts, device, {choices});
 }
 
 const std::vector<std::pair<std::string, Conv>>& Cases() {
@@ -85,16 +85,16 @@ const std::vector<std::pair<std::string, Conv>>& Cases() {
 }
 
 TEST(LibraryConvolution, IsTheConvolutionThatTheBlockHas) {
-  std::vector<BlockCase> cases;
+  std::vector<FusionCase> cases;
   for (const auto& [name, c] : Cases()) {
     G g;
     g.Out(g.Op("Conv", {g.In(c.x), g.Weight(c.w)}, AttrsOf(c)));
-    cases.push_back(BlockCase(name, g));
+    cases.push_back(FusionCase(name, g));
     G last;
     last.Out(ChannelsLast(&last, c));
-    cases.push_back(BlockCase(name + ", channels last", last));
+    cases.push_back(FusionCase(name + ", channels last", last));
   }
-  const auto add = [&](const char* name, const G& g) { cases.push_back(BlockCase(name, g)); };
+  const auto add = [&](const char* name, const G& g) { cases.push_back(FusionCase(name, g)); };
   const Conv padded = {{1, 24, 20, 18}, {32, 24, 3, 3}, {1, 1, 1, 1}};
   {
     G g;  // the operators behind the convolution are text
@@ -125,7 +125,7 @@ TEST(LibraryConvolution, IsTheConvolutionThatTheBlockHas) {
   }
   RunOptions options{WithLibrary()};
   options.choices = {{"library", 1}};
-  for (const BlockResult& result : RunCases(cases, {options})) {
+  for (const FusionResult& result : RunCases(cases, {options})) {
     EXPECT_TRUE(result.status.ok()) << result.name << ": " << result.status;
     ASSERT_EQ(result.kernels.size(), 1u) << result.name;
     const std::vector<LibraryCall> calls = LibraryCallsOf(result.kernels[0].kernel);
@@ -140,7 +140,7 @@ TEST(LibraryConvolution, OfRandomShapes) {
   const auto draw = [&](int64_t low, int64_t high) {
     return low + static_cast<int64_t>(random() % static_cast<uint64_t>(high - low + 1));
   };
-  std::vector<BlockCase> cases;
+  std::vector<FusionCase> cases;
   while (cases.size() < 80) {
     const int64_t group = draw(0, 2) > 0 ? 1 : draw(2, 4), in = draw(1, 6), out = draw(1, 12);
     Conv c = {{draw(1, 2), group * in, draw(9, 24), draw(9, 24)}, {group * out, in, draw(1, 4), draw(1, 4)}};
@@ -152,14 +152,14 @@ TEST(LibraryConvolution, OfRandomShapes) {
     V y = draw(0, 1) > 0 ? ChannelsLast(&g, c) : g.Op("Conv", {g.In(c.x), g.Weight(c.w)}, AttrsOf(c));
     if (draw(0, 1) > 0) y = g.Op("Relu", {y});
     g.Out(y);
-    cases.push_back(BlockCase(absl::StrCat("random ", cases.size()), g));
+    cases.push_back(FusionCase(absl::StrCat("random ", cases.size()), g));
   }
   RunOptions options{WithLibrary()};
   options.choices = {{"library", 1}};
   size_t calls = 0;
-  for (const BlockResult& result : RunCases(cases, {options})) {
+  for (const FusionResult& result : RunCases(cases, {options})) {
     EXPECT_TRUE(result.status.ok()) << result.name << ": " << result.status;
-    for (const BlockKernel& kernel : result.kernels) calls += LibraryCallsOf(kernel.kernel).size();
+    for (const FusionKernel& kernel : result.kernels) calls += LibraryCallsOf(kernel.kernel).size();
   }
   EXPECT_GE(calls, 20u);
 }

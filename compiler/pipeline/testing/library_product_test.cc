@@ -6,7 +6,7 @@
 #include "absl/strings/match.h"
 #include "compiler/movement/print.h"
 #include "compiler/pipeline/testing/library_bundle.h"
-#include "compiler/pipeline/testing/run_block.h"
+#include "compiler/pipeline/testing/run_fusion_block.h"
 
 namespace fusion::testing {
 namespace {
@@ -21,22 +21,22 @@ DeviceModel WithLibrary() {
   return device;
 }
 
-size_t LibraryPhases(const BlockKernel& kernel) { return LibraryCallsOf(kernel.kernel).size(); }
+size_t LibraryPhases(const FusionKernel& kernel) { return LibraryCallsOf(kernel.kernel).size(); }
 
-BlockCase Product(const std::string& name, const Shape& a, const Shape& b, bool weights) {
+FusionCase Product(const std::string& name, const Shape& a, const Shape& b, bool weights) {
   G g;
   g.Out(g.Op("MatMul", {g.In(a), weights ? g.Weight(b) : g.In(b)}));
-  return BlockCase(name, g);
+  return FusionCase(name, g);
 }
 
 TEST(LibraryProduct, IsTheProductThatTheBlockHas) {
-  std::vector<BlockCase> cases = {
+  std::vector<FusionCase> cases = {
       Product("plain", {64, 96}, {96, 80}, true),
       Product("odd", {37, 129}, {129, 51}, true),
       Product("batches", {3, 2, 40, 64}, {3, 2, 64, 48}, false),
       Product("a batch of rows", {3, 40, 64}, {64, 48}, true),
   };
-  const auto add = [&](const char* name, const G& g) { cases.push_back(BlockCase(name, g)); };
+  const auto add = [&](const char* name, const G& g) { cases.push_back(FusionCase(name, g)); };
   for (const int64_t transposed : {0, 1}) {
     G g;  // the library adds a bias along the columns
     g.Out(g.Op("Gemm", {g.In(transposed ? Shape{96, 64} : Shape{64, 96}), g.Weight({80, 96}), g.Weight({80})},
@@ -70,7 +70,7 @@ TEST(LibraryProduct, IsTheProductThatTheBlockHas) {
   }
   RunOptions options{WithLibrary()};
   options.choices = {{"library", 1}};
-  for (const BlockResult& result : RunCases(cases, {options})) {
+  for (const FusionResult& result : RunCases(cases, {options})) {
     EXPECT_TRUE(result.status.ok()) << result.name << ": " << result.status;
     ASSERT_EQ(result.kernels.size(), 1u) << result.name;
     const std::vector<LibraryCall> calls = LibraryCallsOf(result.kernels[0].kernel);
@@ -87,7 +87,7 @@ TEST(LibraryProduct, IsNeverTheModelsChoiceAndOnlyOfOneProduct) {
   const auto kernel_of = [](const G& g, const DeviceModel& device, const Choices& choices) {
     std::vector<ecg::NodeId> nodes;
     for (size_t n = 0; n < g.graph().nodes().size(); ++n) nodes.push_back(static_cast<int>(n));
-    return MakeBlockKernel(g.graph(), nodes, LiveOutOf(g.graph(), nodes), {}, device, {choices});
+    return MakeFusionKernel(g.graph(), nodes, LiveOutOf(g.graph(), nodes), {}, device, {choices});
   };
   G product;
   product.Out(product.Op("MatMul", {product.In({512, 512}), product.In({512, 512})}));

@@ -16,9 +16,9 @@ struct Narrow {
   DType dtype;
   int64_t onnx;
 };
-constexpr Narrow kFloats[] = {{DType::kF8E4M3FN, 17}, {DType::kF8E4M3FNUZ, 18}, {DType::kF8E5M2, 19},
-                              {DType::kF8E5M2FNUZ, 20}, {DType::kF4E2M1, 23}, {DType::kF8E8M0, 24},
-                              {DType::kF6E2M3, 27}, {DType::kF6E3M2, 28}};
+constexpr Narrow kFloats[] = {{DType::kF8E4M3FN, 17},   {DType::kF8E4M3FNUZ, 18}, {DType::kF8E5M2, 19},
+                              {DType::kF8E5M2FNUZ, 20}, {DType::kF4E2M1, 23},     {DType::kF8E8M0, 24},
+                              {DType::kF6E2M3, 27},     {DType::kF6E3M2, 28}};
 constexpr Narrow kIntegers[] = {{DType::kU4, 21}, {DType::kI4, 22}, {DType::kU2, 25}, {DType::kI2, 26}};
 
 Tensor AllCodes(DType dtype) {
@@ -50,7 +50,7 @@ Tensor Edges(DType dtype) {
   return Tensor::From<float>(DType::kF32, {static_cast<int64_t>(edges.size())}, edges);
 }
 
-BlockCase Floats(const Narrow& type) {
+FusionCase Floats(const Narrow& type) {
   G g;
   const V codes = g.In(AllCodes(type.dtype)), edges = g.In(Edges(type.dtype));
   for (int64_t to : {1, 10, 16, 11}) g.Out(g.Op("Cast", {codes}, {{"to", to}}));
@@ -62,11 +62,10 @@ BlockCase Floats(const Narrow& type) {
   if (type.dtype == DType::kF8E8M0) {
     for (const char* mode : {"up", "down", "nearest"}) {
       for (int64_t saturate : {0, 1}) {
-        g.Out(g.Op("Cast", {edges},
-                   {{"to", type.onnx}, {"saturate", saturate}, {"round_mode", std::string(mode)}}));
+        g.Out(g.Op("Cast", {edges}, {{"to", type.onnx}, {"saturate", saturate}, {"round_mode", std::string(mode)}}));
       }
     }
-    return BlockCase(DTypeName(type.dtype), g);
+    return FusionCase(DTypeName(type.dtype), g);
   }
   // The value is rounded in between, although it is not stored there.
   g.Out(g.Op("Cast", {g.Op("Cast", {edges}, {{"to", type.onnx}})}, {{"to", int64_t{1}}}));
@@ -75,10 +74,10 @@ BlockCase Floats(const Narrow& type) {
   g.Out(q);
   g.Out(g.Op("DequantizeLinear", {q, scale}));
   g.Out(g.Op("DequantizeLinear", {codes, g.Scalar(0.5)}, {{"output_dtype", int64_t{10}}}));
-  return BlockCase(DTypeName(type.dtype), g);
+  return FusionCase(DTypeName(type.dtype), g);
 }
 
-BlockCase Integers(const Narrow& type) {
+FusionCase Integers(const Narrow& type) {
   G g;
   Tensor values(type.dtype, {4, (int64_t{1} << DTypeBits(type.dtype)) / 4});
   for (int64_t i = 0; i < values.num_elements(); ++i) values.SetInt(i, i);
@@ -97,16 +96,16 @@ BlockCase Integers(const Narrow& type) {
   g.Out(q);
   g.Out(g.Op("DequantizeLinear", {q, scale, zero}));
   // A scale for each 16 weights of a row, as in language models.
-  const G::Attrs blocks = {{"axis", int64_t{1}}, {"block_size", int64_t{16}}};
+  const G::Attrs fusion_blocks = {{"axis", int64_t{1}}, {"block_size", int64_t{16}}};
   const V scales = g.In({5, 3});
-  g.Out(g.Op("DequantizeLinear", {g.In({5, 40}, type.dtype), scales}, blocks));
-  return BlockCase(DTypeName(type.dtype), g);
+  g.Out(g.Op("DequantizeLinear", {g.In({5, 40}, type.dtype), scales}, fusion_blocks));
+  return FusionCase(DTypeName(type.dtype), g);
 }
 
 }  // namespace
 
-std::vector<BlockCase> NarrowCases() {
-  std::vector<BlockCase> cases;
+std::vector<FusionCase> NarrowCases() {
+  std::vector<FusionCase> cases;
   for (const Narrow& type : kFloats) cases.push_back(Floats(type));
   for (const Narrow& type : kIntegers) cases.push_back(Integers(type));
   return cases;

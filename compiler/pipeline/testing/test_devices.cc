@@ -1,6 +1,6 @@
 #include "absl/strings/str_cat.h"
 #include "compiler/cost/typical_core.h"
-#include "compiler/pipeline/testing/run_block.h"
+#include "compiler/pipeline/testing/run_fusion_block.h"
 #include "compiler/pipeline/testing/subgroup_suffix.h"
 
 namespace fusion::testing {

@@ -18,7 +18,8 @@ ecg::Graph RandomGraph(unsigned seed, int nodes) {
   std::mt19937 random(seed);
   auto below = [&](size_t n) { return std::uniform_int_distribution<size_t>(0, n - 1)(random); };
   std::string text = "graph g(%x: f32[8, 8], %row: f32[1, 8]) {\n    %w: f32[8, 8] = const #0000000000000001\n";
-  absl::StrAppend(&text, "    %s: i64[2] = const {4, 16}\n    %t: i64[2] = const {8, 8}\n    %axis: i64[1] = const {1}\n");
+  absl::StrAppend(&text,
+                  "    %s: i64[2] = const {4, 16}\n    %t: i64[2] = const {8, 8}\n    %axis: i64[1] = const {1}\n");
   std::vector<std::string> values = {"x"};
   std::set<std::string> unused;
   auto pick = [&] {
@@ -49,8 +50,8 @@ ecg::Graph RandomGraph(unsigned seed, int nodes) {
       }
       case 5: {
         const std::string a = pick();
-        absl::StrAppend(&text, "    %m", n, ": f32[8, 1] = ReduceMean(", a, ", %axis)\n", head, "Sub(", pick(), ", %m", n,
-                        ")\n");
+        absl::StrAppend(&text, "    %m", n, ": f32[8, 1] = ReduceMean(", a, ", %axis)\n", head, "Sub(", pick(), ", %m",
+                        n, ")\n");
         break;
       }
       case 6:
@@ -76,9 +77,10 @@ ecg::Graph GraphFor(const Planner& planner, const ecg::Graph& graph) {
 std::string Everything(const ecg::Graph& graph, const FusionPlan& plan) {
   std::string text = PrintPlan(graph, plan);
   for (const Decision& d : plan.decisions) absl::StrAppend(&text, d.producer, ">", d.consumer, d.fused, d.reason, "\n");
-  for (const FusionBlock& block : plan.blocks) {
-    for (const HandOver& edge : block.inner) {
-      absl::StrAppend(&text, edge.producer, ">", edge.consumer, ScopeName(edge.nearest), ScopeName(edge.furthest), "\n");
+  for (const FusionBlock& fusion_block : plan.fusion_blocks) {
+    for (const HandOver& edge : fusion_block.inner) {
+      absl::StrAppend(&text, edge.producer, ">", edge.consumer, ScopeName(edge.nearest), ScopeName(edge.furthest),
+                      "\n");
     }
   }
   return text;
@@ -93,8 +95,8 @@ TEST_P(EveryPlanner, MakesValidPlansWithReasonsTwiceTheSame) {
   for (unsigned seed = 0; seed < 60; ++seed) {
     const ecg::Graph graph = GraphFor(planner(), RandomGraph(seed, 5 + static_cast<int>(seed)));
     // A third of the graphs have kernels that do not fit.
-    const auto refuse = [&](const ecg::Graph&, const FusionBlock& block) {
-      return seed % 3 == 0 && block.Members().size() > 3;
+    const auto refuse = [&](const ecg::Graph&, const FusionBlock& fusion_block) {
+      return seed % 3 == 0 && fusion_block.Members().size() > 3;
     };
     std::string first;
     for (int turn = 0; turn < 2; ++turn) {
@@ -104,12 +106,12 @@ TEST_P(EveryPlanner, MakesValidPlansWithReasonsTwiceTheSame) {
       ASSERT_TRUE(plan.ok()) << "seed " << seed << ": " << plan.status();
       ASSERT_TRUE(CheckPlan(graph, *plan).ok()) << "seed " << seed << ": " << CheckPlan(graph, *plan);
       for (const Decision& decision : plan->decisions) {
-        EXPECT_FALSE(decision.reason.empty()) << "seed " << seed << ": " << decision.producer << " -> "
-                                              << decision.consumer;
+        EXPECT_FALSE(decision.reason.empty())
+            << "seed " << seed << ": " << decision.producer << " -> " << decision.consumer;
       }
       // What was refused is in no plan; a single operator is not asked about.
-      for (const FusionBlock& block : plan->blocks) {
-        EXPECT_FALSE(block.Members().size() > 1 && refuse(graph, block)) << "seed " << seed;
+      for (const FusionBlock& fusion_block : plan->fusion_blocks) {
+        EXPECT_FALSE(fusion_block.Members().size() > 1 && refuse(graph, fusion_block)) << "seed " << seed;
       }
       const std::string all = Everything(graph, *plan);
       if (turn == 0) first = all;
@@ -141,11 +143,11 @@ TEST_P(EveryPlanner, PlansEmptyGraphsAndSingleOperators) {
   auto empty = ecg::Parse("graph g(%x: f32[8]) { return %x }");
   auto plan = planner().Plan(*empty, DeviceModel(), oracle, {});
   ASSERT_TRUE(plan.ok()) << plan.status();
-  EXPECT_TRUE(plan->blocks.empty());
+  EXPECT_TRUE(plan->fusion_blocks.empty());
   auto one = ecg::Parse("graph g(%x: f32[8]) {\n %a: f32[8] = Abs(%x)\n return %a\n}");
   plan = planner().Plan(*one, DeviceModel(), oracle, {});
   ASSERT_TRUE(plan.ok()) << plan.status();
-  EXPECT_EQ(plan->blocks.size(), 1u);
+  EXPECT_EQ(plan->fusion_blocks.size(), 1u);
 }
 
 // Chains of layers of which no two are alike.

@@ -25,36 +25,36 @@ inline std::string NamesOf(const ecg::Graph& graph, const std::vector<ecg::NodeI
 // One string for each fusion block: "a+b", and "b, again a" where it recomputes %a.
 inline std::vector<std::string> BlockNames(const ecg::Graph& graph, const FusionPlan& plan) {
   std::vector<std::string> names;
-  for (const FusionBlock& block : plan.blocks) {
-    names.push_back(NamesOf(graph, block.nodes));
-    if (!block.recomputed.empty()) names.back() += ", again " + NamesOf(graph, block.recomputed);
+  for (const FusionBlock& fusion_block : plan.fusion_blocks) {
+    names.push_back(NamesOf(graph, fusion_block.nodes));
+    if (!fusion_block.recomputed.empty()) names.back() += ", again " + NamesOf(graph, fusion_block.recomputed);
   }
   return names;
 }
 
-class AcceptingOracle : public BlockOracle {
+class AcceptingOracle : public FusionOracle {
  public:
-  absl::StatusOr<BlockAccount> Fit(const ecg::Graph& graph, const FusionBlock& block) override {
-    if (fits.insert(block).second) ++distinct_fits;
-    if (refuse && refuse(graph, block)) return absl::FailedPreconditionError("the test refuses it");
-    BlockAccount account;
+  absl::StatusOr<FusionBlockAccount> Fit(const ecg::Graph& graph, const FusionBlock& fusion_block) override {
+    if (fits.insert(fusion_block).second) ++distinct_fits;
+    if (refuse && refuse(graph, fusion_block)) return absl::FailedPreconditionError("the test refuses it");
+    FusionBlockAccount account;
     account.tasks = 1;  // one for each element of the largest result
-    for (ecg::ValueId v : LiveOut(graph, block)) {
+    for (ecg::ValueId v : LiveOut(graph, fusion_block)) {
       account.tasks = std::max(account.tasks, NumElements(graph.value(v).type.shape));
     }
-    account.estimate_ns = Estimate(graph, block);
+    account.estimate_ns = Estimate(graph, fusion_block);
     return account;
   }
-  absl::StatusOr<BlockAnswers> Compare(const ecg::Graph& graph, const std::vector<BlockComparison>& questions,
-                                       const std::vector<BlockComparison>&) override {
-    BlockAnswers answers;
+  absl::StatusOr<FusionAnswers> Compare(const ecg::Graph& graph, const std::vector<FusionComparison>& questions,
+                                        const std::vector<FusionComparison>&) override {
+    FusionAnswers answers;
     compared += static_cast<int64_t>(questions.size());
-    for (const BlockComparison& question : questions) {
+    for (const FusionComparison& question : questions) {
       WayLatencies& ways = answers.asked.emplace_back();
       for (const std::vector<FusionBlock>& way : question.ways) {
         ways.push_back({0, source});
-        for (const FusionBlock& block : way) {
-          ways.back().latency_ns += latency ? latency(graph, block) : Estimate(graph, block);
+        for (const FusionBlock& fusion_block : way) {
+          ways.back().latency_ns += latency ? latency(graph, fusion_block) : Estimate(graph, fusion_block);
         }
       }
     }
@@ -71,8 +71,8 @@ class AcceptingOracle : public BlockOracle {
   int64_t distinct_fits = 0, compared = 0;
 
  private:
-  static double Estimate(const ecg::Graph& graph, const FusionBlock& block) {
-    const std::vector<ecg::NodeId> members = block.Members();
+  static double Estimate(const ecg::Graph& graph, const FusionBlock& fusion_block) {
+    const std::vector<ecg::NodeId> members = fusion_block.Members();
     std::set<ecg::ValueId> touched;
     for (ecg::NodeId id : members) {
       for (ecg::ValueId v : graph.node(id).inputs) {
@@ -81,7 +81,7 @@ class AcceptingOracle : public BlockOracle {
         if (producer == ecg::kNone || !std::binary_search(members.begin(), members.end(), producer)) touched.insert(v);
       }
     }
-    for (ecg::ValueId v : LiveOut(graph, block)) touched.insert(v);
+    for (ecg::ValueId v : LiveOut(graph, fusion_block)) touched.insert(v);
     double elements = 0;
     for (ecg::ValueId v : touched) elements += static_cast<double>(NumElements(graph.value(v).type.shape));
     return 2000 + elements;

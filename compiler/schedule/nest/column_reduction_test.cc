@@ -21,7 +21,7 @@ TEST(ColumnReductions, RowsBeyondTheCachesAreReadAsTheyLie) {
                         "(mul(acc0, 0.5))\n  return %%1\n}",
                         rows, columns, columns, rows));
   };
-  const ScheduledBlock far = mean(4096, 768);
+  const ScheduledFusionBlock far = mean(4096, 768);
   ASSERT_EQ(far.kernel.phases.size(), 2u);  // parts of the rows, then their sums
   EXPECT_EQ(far.kernel.phases.at(0).tasks(), 4);
   EXPECT_EQ(Strategies(far.kernel.phases.at(0)), std::vector<std::string>(3, "map"));
@@ -37,11 +37,10 @@ TEST(ColumnReductions, RowsTimesMatricesReadTheMatricesAsTheyLie) {
                         "mul(%%0[i0, i2], %%1[i0, i2, i1])\n  return %%2\n}",
                         rows, rows, columns, columns, rows));
   };
-  for (const ScheduledBlock& block : {products(64, 500), products(1024, 500), products(64, 50)}) {
+  for (const ScheduledFusionBlock& block : {products(64, 500), products(1024, 500), products(64, 50)}) {
     EXPECT_EQ(Strategies(block.kernel.phases.at(0)), std::vector<std::string>(3, "map"));
   }
-  EXPECT_EQ(Strategies(products(64, 256).kernel.phases.at(0)),
-            std::vector<std::string>{"tile"});  // within the caches
+  EXPECT_EQ(Strategies(products(64, 256).kernel.phases.at(0)), std::vector<std::string>{"tile"});  // within the caches
 }
 
 TEST(ColumnReductions, WeightsArePackedInstead) {
@@ -52,7 +51,7 @@ TEST(ColumnReductions, WeightsArePackedInstead) {
                         matrix));
   };
   EXPECT_EQ(row_by("").kernel.phases.size(), 2u);
-  const ScheduledBlock product = row_by(" const");
+  const ScheduledFusionBlock product = row_by(" const");
   EXPECT_EQ(product.kernel.packs.size(), 1u);
   EXPECT_EQ(Strategies(product.kernel.phases.at(0)), std::vector<std::string>{"tile"});
   EXPECT_EQ(product.kernel.phases.size(), 1u);
@@ -60,7 +59,7 @@ TEST(ColumnReductions, WeightsArePackedInstead) {
 
 // Windows that overlap find each element again: their sums are not kept in memory while rows go by.
 TEST(ColumnReductions, WindowsThatOverlapAreNone) {
-  const ScheduledBlock block = Schedule(R"(te p(%0: f32[64, 130, 512], %1: f32[64, 3, 3] const) {
+  const ScheduledFusionBlock block = Schedule(R"(te p(%0: f32[64, 130, 512], %1: f32[64, 3, 3] const) {
   %2[i0<64, i1<128, i2<510]: f32 = sum.f32(i3<3, i4<3) mul(%0[i0, i1 + i3, i2 + i4], %1[i0, i3, i4])
   return %2
 })");

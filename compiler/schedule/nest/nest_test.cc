@@ -28,7 +28,7 @@ TEST(Nest, AnAxisWithALimitIsSplitOnlyByADivisorOfItsExtent) {
 }
 
 TEST(Nest, FusesAxesThatAreWalkedAsOne) {
-  const ScheduledBlock block = Schedule(R"(te p(%0: f32[6, 5, 32]) {
+  const ScheduledFusionBlock block = Schedule(R"(te p(%0: f32[6, 5, 32]) {
   %1[i0<6, i1<5, i2<32]: f32 = exp(%0[i0, i1, i2])
   return %1
 })");

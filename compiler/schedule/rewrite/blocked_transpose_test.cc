@@ -18,7 +18,7 @@ TEST(BlockedTranspose, TilesOfATransposition) {
   const auto step = [](const char* type, int64_t rows, int64_t columns) {
     DeviceModel device = Device();
     device.memory.insert(device.memory.end() - 1, {"L3", 32 << 20, 2e10, true});
-    const ScheduledBlock block =
+    const ScheduledFusionBlock block =
         Schedule(absl::StrCat("te p(%0: ", type, "[", rows, ", ", columns, "]) {\n  %1[i0<", columns, ", i1<", rows,
                               "]: ", type, " = %0[i1, i0]\n  return %1\n}"),
                  {}, device);
@@ -36,8 +36,9 @@ TEST(BlockedTranspose, TilesOfATransposition) {
 // rows.
 TEST(BlockedTranspose, RowsThatShareTheirLines) {
   const auto axes_of = [](int64_t rows, int64_t columns) {
-    const ScheduledBlock block = Schedule(absl::StrCat("te p(%0: f32[", rows, ", ", columns, "]) {\n  %1[i0<", columns,
-                                                       ", i1<", rows, "]: f32 = %0[i1, i0]\n  return %1\n}"));
+    const ScheduledFusionBlock block =
+        Schedule(absl::StrCat("te p(%0: f32[", rows, ", ", columns, "]) {\n  %1[i0<", columns, ", i1<", rows,
+                              "]: f32 = %0[i1, i0]\n  return %1\n}"));
     const movement::Phase& phase = block.kernel.phases.at(0);
     EXPECT_TRUE(phase.steps.at(0).Is<movement::VectorMap>()) << movement::Print(block.kernel);
     return phase.grid.size() + phase.steps[0].loops.size();

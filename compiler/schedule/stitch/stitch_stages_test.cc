@@ -9,7 +9,7 @@
 
 #include "absl/strings/str_format.h"
 #include "compiler/movement/print.h"
-#include "compiler/schedule/schedule_block.h"
+#include "compiler/schedule/schedule_fusion_block.h"
 #include "compiler/schedule/testing/schedule_text.h"
 
 namespace fusion {
@@ -22,68 +22,68 @@ using testing::Stages;
 
 // Each task reads some row of %2 and could compute all rows, but no task needs the rows between.
 TEST(StitchStages, AResultThatIsReadInPartIsNotTheTasksOwn) {
-  const ScheduledBlock block = Schedule(R"(te p(%0: f32[64, 64, 512], %1: i64[64, 512]) {
+  const ScheduledFusionBlock scheduled = Schedule(R"(te p(%0: f32[64, 64, 512], %1: i64[64, 512]) {
   %2[i0<64, i1<64, i2<512]: f32 = exp(%0[i0, i1, i2])
   %3[i3<64, i4<512]: i64 = min(max(%1[i3, i4], 0:i64), 63:i64)
   %4[i5<64, i6<512]: f32 = exp(%2[%3[i5, i6]{0..63}, 0, i6])
   return %2, %4
 })");
-  EXPECT_GT(block.kernel.phases.size(), 1u);
+  EXPECT_GT(scheduled.kernel.phases.size(), 1u);
 }
 
 // A single task computes everything, including the rows that it does not read.
 TEST(StitchStages, ASingleTaskComputesAllOfItsResults) {
-  const ScheduledBlock block = Schedule(R"(te p(%0: f32[4, 4, 8], %1: i64[4, 8], %2: f32[3]) {
+  const ScheduledFusionBlock scheduled = Schedule(R"(te p(%0: f32[4, 4, 8], %1: i64[4, 8], %2: f32[3]) {
   %3[i0<4, i1<4, i2<8]: f32 = exp(%0[i0, i1, i2])
   %4[i3<4, i4<8]: i64 = min(max(%1[i3, i4], 0:i64), 3:i64)
   %5[i7<3]: f32 = exp(%2[i7])
   %6[i5<4, i6<8]: f32 = exp(add(%3[%4[i5, i6]{0..3}, 0, i6], %5[2]))
   return %3, %5, %6
 })");
-  EXPECT_EQ(block.kernel.phases.size(), 1u) << block.reason;
-  ASSERT_EQ(block.kernel.phases.size(), 1u);
-  EXPECT_EQ(block.kernel.phases.at(0).tasks(), 1);
+  EXPECT_EQ(scheduled.kernel.phases.size(), 1u) << scheduled.reason;
+  ASSERT_EQ(scheduled.kernel.phases.size(), 1u);
+  EXPECT_EQ(scheduled.kernel.phases.at(0).tasks(), 1);
 }
 
 // The parts of a Concat behind another stage become loops of their own, in vectors.
 TEST(StitchStages, RangesInATaskAreVectors) {
-  const ScheduledBlock block = Schedule(R"(te p(%0: f32[64, 512], %1: f32[64, 512], %2: i64[64]) {
+  const ScheduledFusionBlock scheduled = Schedule(R"(te p(%0: f32[64, 512], %1: f32[64, 512], %2: i64[64]) {
   %3[i0<64]: i64 = min(max(%2[i0], 0:i64), 63:i64)
   %4[i1<128, i2<512]: f32 = if i1 < 64 then %0[%3[i1]{0..63}, i2] else %1[i1 - 64, i2]
   return %4
 })");
-  EXPECT_EQ(block.kernel.phases.size(), 1u) << block.reason;
-  ASSERT_EQ(block.kernel.phases.size(), 1u);
-  const std::vector<movement::Step>& steps = block.kernel.phases.at(0).steps;
-  EXPECT_TRUE(steps.back().Is<movement::VectorMap>()) << movement::Print(block.kernel);
+  EXPECT_EQ(scheduled.kernel.phases.size(), 1u) << scheduled.reason;
+  ASSERT_EQ(scheduled.kernel.phases.size(), 1u);
+  const std::vector<movement::Step>& steps = scheduled.kernel.phases.at(0).steps;
+  EXPECT_TRUE(steps.back().Is<movement::VectorMap>()) << movement::Print(scheduled.kernel);
 }
 
 // One output of a stage is a result; the other is read within the fusion block only.
 TEST(StitchStages, OutputsOfAStageHaveOneHome) {
-  const ScheduledBlock block = Schedule(R"(te p(%0: f32[64, 32]) {
+  const ScheduledFusionBlock scheduled = Schedule(R"(te p(%0: f32[64, 32]) {
   %1, %2[i0<64]: f32, f32 = reduce(i1<32)(0.0, 0.0) -> (add(acc0, %0[i0, i1]), max(acc1, %0[i0, i1]))
   %3[i2<64]: f32 = exp(%2[i2])
   %4[i3<64, i4<32]: f32 = sub(%0[i3, i4], %3[i3])
   return %1, %4
 })");
-  EXPECT_EQ(block.kernel.phases.size(), 1u) << block.reason;
-  EXPECT_EQ(block.kernel.num_args(), 4);
+  EXPECT_EQ(scheduled.kernel.phases.size(), 1u) << scheduled.reason;
+  EXPECT_EQ(scheduled.kernel.num_args(), 4);
 }
 
 // A step of a recurrent network: no element of the matrix is read again, but a single vector of sums would wait for
 // each addition.
 TEST(StitchStages, ARowTimesAMatrixInATaskHasSeveralVectorsOfSums) {
-  const ScheduledBlock block = Schedule(R"(te p(%0: f32[128], %1: f32[128, 256] const, %2: f32[256]) {
+  const ScheduledFusionBlock scheduled = Schedule(R"(te p(%0: f32[128], %1: f32[128, 256] const, %2: f32[256]) {
   %3[i0<256]: f32 = sum.f32(i1<128) mul(%0[i1], %1[i1, i0])
   %4[i2<128]: f32 = tanh(add(%3[i2], %2[i2]))
   %5[i3<128]: f32 = mul(exp(%4[i3]), tanh(add(%3[i3 + 128], %4[i3])))
   return %4, %5
 })");
-  ASSERT_EQ(block.kernel.phases.size(), 1u) << movement::Print(block.kernel);
-  const movement::Step& product = block.kernel.phases.at(0).steps.at(0);
-  ASSERT_TRUE(product.Is<movement::RegisterTile>()) << movement::Print(block.kernel);
+  ASSERT_EQ(scheduled.kernel.phases.size(), 1u) << movement::Print(scheduled.kernel);
+  const movement::Step& product = scheduled.kernel.phases.at(0).steps.at(0);
+  ASSERT_TRUE(product.Is<movement::RegisterTile>()) << movement::Print(scheduled.kernel);
   EXPECT_GT(product.As<movement::RegisterTile>()->outer_count, 1);
-  EXPECT_EQ(block.kernel.packs.size(), 1u);
+  EXPECT_EQ(scheduled.kernel.packs.size(), 1u);
 }
 
 // Scratch of a processor is ordinary memory, which a cache holds in part; the memory of a work-group has a fixed size.
@@ -98,9 +98,10 @@ TEST(StitchStages, ScratchOfAGroupIsNoMoreThanItsMemory) {
     device.kind = kind;
     int64_t most = 0;
     for (int form = 0; form < 2; ++form) {
-      const absl::StatusOr<ScheduledBlock> block = ScheduleBlock(program, {}, device, {{{"form", form}}});
-      ASSERT_TRUE(block.ok()) << block.status();
-      most = std::max(most, block->kernel.scratch_bytes);
+      const absl::StatusOr<ScheduledFusionBlock> scheduled =
+          ScheduleFusionBlock(program, {}, device, {{{"form", form}}});
+      ASSERT_TRUE(scheduled.ok()) << scheduled.status();
+      most = std::max(most, scheduled->kernel.scratch_bytes);
     }
     EXPECT_EQ(most > 1 << 20, beyond) << most << " bytes on " << kind;
   }

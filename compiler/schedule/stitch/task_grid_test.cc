@@ -14,7 +14,7 @@ namespace {
 using testing::Schedule;
 
 // A product, followed by a softmax over the rows without its maximum.
-ScheduledBlock ProductAndRows(int64_t columns) {
+ScheduledFusionBlock ProductAndRows(int64_t columns) {
   return Schedule(absl::StrFormat(R"(te p(%%0: f32[128, 256], %%1: f32[256, %d] const) {
   %%2[i0<128, i1<%d]: f32 = sum.f32(i2<256) mul(%%0[i0, i2], %%1[i2, i1])
   %%3[i3<128]: f32 = sum.f32(i4<%d) %%2[i3, i4]
@@ -26,7 +26,7 @@ ScheduledBlock ProductAndRows(int64_t columns) {
 
 // A mask that other kernels read too, and the stage that adds it: tasks take columns, but whole vectors of them.
 TEST(TaskGrid, ColumnsAreVectors) {
-  const ScheduledBlock block = Schedule(R"(te p(%0: f32[1024], %1: f32[12, 1024, 1024]) {
+  const ScheduledFusionBlock block = Schedule(R"(te p(%0: f32[1024], %1: f32[12, 1024, 1024]) {
   %2[i0<1024]: f32 = exp(%0[i0])
   %3[i1<12, i2<1024, i3<1024]: f32 = add(%1[i1, i2, i3], %2[i3])
   return %2, %3
@@ -39,7 +39,8 @@ TEST(TaskGrid, ColumnsAreVectors) {
 
 // Tasks whose rows read the same keys share them; the scores of a tile of rows stay in the core's own cache.
 TEST(TaskGrid, AttentionOfManyKeysIsOneTask) {
-  const ScheduledBlock block = Schedule(R"(te p(%0: f32[12, 1024, 64], %1: f32[12, 1024, 64], %2: f32[12, 1024, 64]) {
+  const ScheduledFusionBlock block =
+      Schedule(R"(te p(%0: f32[12, 1024, 64], %1: f32[12, 1024, 64], %2: f32[12, 1024, 64]) {
   %3[i0<12, i1<1024, i2<1024]: f32 = sum.f32(i3<64) mul(%0[i0, i1, i3], %1[i0, i2, i3])
   %4[i4<12, i5<1024]: f32 = max.f32(i6<1024) %3[i4, i5, i6]
   %5[i7<12, i8<1024, i9<1024]: f32 = exp(sub(%3[i7, i8, i9], %4[i7, i8]))
@@ -57,7 +58,7 @@ TEST(TaskGrid, AttentionOfManyKeysIsOneTask) {
 
 // A row is looked up by column: each task would compute the indices of all columns, so it takes many rows.
 TEST(TaskGrid, WhatATaskComputesForAllRowsIsSharedByMany) {
-  const ScheduledBlock block = Schedule(R"(te p(%0: f32[512, 512], %1: i64[512], %2: i64[512]) {
+  const ScheduledFusionBlock block = Schedule(R"(te p(%0: f32[512, 512], %1: i64[512], %2: i64[512]) {
   %3[i0<512]: i64 = min(max(%1[i0], 0:i64), 511:i64)
   %4[i1<512]: i64 = min(max(%2[i1], 0:i64), 511:i64)
   %5[i2<512, i3<512]: f32 = %0[%3[i2]{0..511}, %4[i3]{0..511}]
@@ -70,7 +71,7 @@ TEST(TaskGrid, WhatATaskComputesForAllRowsIsSharedByMany) {
 }
 
 TEST(TaskGrid, ProductTilesInsideATask) {
-  const ScheduledBlock block = ProductAndRows(512);
+  const ScheduledFusionBlock block = ProductAndRows(512);
   EXPECT_EQ(block.kernel.phases.size(), 1u) << block.reason;
   ASSERT_EQ(block.kernel.phases.size(), 1u);
   const movement::Phase& phase = block.kernel.phases.at(0);

@@ -14,7 +14,7 @@
 #include "compiler/layout/layout.h"
 #include "compiler/schedule/kernel_draft.h"
 #include "compiler/schedule/nest/form_stages.h"
-#include "compiler/schedule/schedule_block.h"
+#include "compiler/schedule/schedule_fusion_block.h"
 #include "compiler/te/program/program.h"
 
 namespace fusion::testing {
@@ -55,9 +55,9 @@ inline DeviceModel GroupDevice() {
   return device;
 }
 
-inline ScheduledBlock Schedule(const std::string& text, const std::map<te::TensorId, Layout>& layouts = {},
-                               const DeviceModel& device = Device()) {
-  return OrFail(ScheduleBlock(Stages(text), layouts, device));
+inline ScheduledFusionBlock Schedule(const std::string& text, const std::map<te::TensorId, Layout>& layouts = {},
+                                     const DeviceModel& device = Device()) {
+  return OrFail(ScheduleFusionBlock(Stages(text), layouts, device));
 }
 
 // The names of the steps' strategies.

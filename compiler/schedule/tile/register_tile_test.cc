@@ -20,50 +20,50 @@ using testing::Strategies;
 
 TEST(RegisterTile, LeavesBodiesWithoutAVectorFormAlone) {
   for (const char* body : {"tan(%0[i1, i0])", "sinh(%0[i1, i0])"}) {
-    const ScheduledBlock block =
+    const ScheduledFusionBlock scheduled =
         Schedule(absl::StrCat("te p(%0: f32[40, 64]) {\n  %1[i0<64]: f32 = sum.f32(i1<40) ", body, "\n  return %1\n}"));
-    for (const movement::Step& step : block.kernel.phases.at(0).steps) {
+    for (const movement::Step& step : scheduled.kernel.phases.at(0).steps) {
       EXPECT_FALSE(step.Is<movement::RegisterTile>()) << body;
     }
   }
-  const ScheduledBlock known =
+  const ScheduledFusionBlock known =
       Schedule("te p(%0: f32[40, 64]) {\n  %1[i0<64]: f32 = sum.f32(i1<40) exp(%0[i1, i0])\n  return %1\n}");
   EXPECT_TRUE(known.kernel.phases.at(0).steps[0].Is<movement::RegisterTile>());
 }
 
 TEST(RegisterTile, ChannelsThatFillNoWholeBlockStillAreLanes) {
   const Layout blocked{1, 16};
-  const ScheduledBlock block = Schedule(R"(te p(%0: f32[1, 58, 28, 28], %1: f32[58, 3, 3] const) {
+  const ScheduledFusionBlock scheduled = Schedule(R"(te p(%0: f32[1, 58, 28, 28], %1: f32[58, 3, 3] const) {
   %2[i0<1, i1<58, i2<28, i3<28]: f32 = sum.f32(i4<3, i5<3) mul(%0[i0, i1, i2 + i4 - 1, i3 + i5 - 1]?0.0, %1[i1, i4, i5])
   return %2
 })",
-                                        {{0, blocked}, {2, blocked}});
-  EXPECT_TRUE(block.kernel.phases.at(0).steps[0].Is<movement::RegisterTile>());
+                                                  {{0, blocked}, {2, blocked}});
+  EXPECT_TRUE(scheduled.kernel.phases.at(0).steps[0].Is<movement::RegisterTile>());
 }
 
 // One row of the left operand alone exceeds what a task may keep near, so a task has the rows of one tile.
 TEST(RegisterTile, RowsLargerThanTheCacheAreOneTileEach) {
   DeviceModel small = Device();
   small.memory = {{"L1", 2048, 2e11, false}, {"DRAM", 0, 1e10, true}};
-  const ScheduledBlock block = Schedule(R"(te p(%0: f32[64, 4096], %1: f32[4096, 64] const) {
+  const ScheduledFusionBlock scheduled = Schedule(R"(te p(%0: f32[64, 4096], %1: f32[4096, 64] const) {
   %2[i0<64, i1<64]: f32 = sum.f32(i2<4096) mul(%0[i0, i2], %1[i2, i1])
   return %2
 })",
-                                        {}, small);
-  const auto* tile = block.kernel.phases.at(0).steps.back().As<movement::RegisterTile>();
+                                                  {}, small);
+  const auto* tile = scheduled.kernel.phases.at(0).steps.back().As<movement::RegisterTile>();
   ASSERT_NE(tile, nullptr);
-  EXPECT_GE(block.kernel.phases.at(0).tasks(), 64 / tile->row_count);
+  EXPECT_GE(scheduled.kernel.phases.at(0).tasks(), 64 / tile->row_count);
 }
 
 // Rows lie half a page apart: vectors are gathered first where many rows of the result read them.
 TEST(RegisterTile, FarVectorsArePacked) {
   const auto product = [](int rows, int pitch) {
-    const ScheduledBlock block = Schedule(absl::StrFormat(R"(te p(%%0: f32[%d, 256], %%1: f32[256, %d]) {
+    const ScheduledFusionBlock scheduled = Schedule(absl::StrFormat(R"(te p(%%0: f32[%d, 256], %%1: f32[256, %d]) {
   %%2[i0<%d, i1<64]: f32 = sum.f32(i2<256) mul(%%0[i0, i2], %%1[i2, i1])
   return %%2
 })",
-                                                          rows, pitch, rows));
-    return Strategies(block.kernel.phases.at(0));
+                                                                    rows, pitch, rows));
+    return Strategies(scheduled.kernel.phases.at(0));
   };
   EXPECT_EQ(product(128, 768), (std::vector<std::string>{"map", "tile"}));
   EXPECT_EQ(product(128, 64), (std::vector<std::string>{"tile"}));
@@ -80,10 +80,11 @@ TEST(RegisterTile, APlainImageBehindABlockedResultIsBroadcast) {
           "  %%2[i0<1, i1<%1$d, i2<14, i3<14]: f32 = sum.f32(i4<%1$d) mul(%%0[i0, i4, i2, i3], %%1[i1, i4])\n"
           "  return %%2\n}",
           channels);
-      const auto block = ScheduleBlock(Stages(text), {{2, Layout{1, lanes}}}, Device(4 * lanes, lanes == 8 ? 16 : 32));
-      ASSERT_TRUE(block.ok()) << block.status();
-      EXPECT_EQ(Strategies(block->kernel.phases.at(0)), std::vector<std::string>{"tile"})
-          << movement::Print(block->kernel);
+      const auto scheduled =
+          ScheduleFusionBlock(Stages(text), {{2, Layout{1, lanes}}}, Device(4 * lanes, lanes == 8 ? 16 : 32));
+      ASSERT_TRUE(scheduled.ok()) << scheduled.status();
+      EXPECT_EQ(Strategies(scheduled->kernel.phases.at(0)), std::vector<std::string>{"tile"})
+          << movement::Print(scheduled->kernel);
     }
   }
 }

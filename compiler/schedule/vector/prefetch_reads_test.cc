@@ -49,9 +49,9 @@ TEST(PrefetchReads, RowsBeyondTheCachesAreAskedForATaskAhead) {
   for (const movement::Step& step : Schedule(kSoftmax).kernel.phases.at(0).steps) EXPECT_EQ(ReadNextOf(step).axis, -1);
   DeviceModel small = Device();
   small.memory[1].size_bytes = 64 << 10;  // the rows that are read take 128 KiB
-  const absl::StatusOr<ScheduledBlock> block = ScheduleBlock(Stages(kSoftmax), {}, small);
-  ASSERT_TRUE(block.ok()) << block.status();
-  const movement::Phase& phase = block->kernel.phases.at(0);
+  const absl::StatusOr<ScheduledFusionBlock> scheduled = ScheduleFusionBlock(Stages(kSoftmax), {}, small);
+  ASSERT_TRUE(scheduled.ok()) << scheduled.status();
+  const movement::Phase& phase = scheduled->kernel.phases.at(0);
   ASSERT_EQ(phase.steps.size(), 4u);
   for (size_t s = 0; s < 4; ++s) {
     // The maximum and the exponentials both read the rows; the exponentials take longer, so they prefetch.

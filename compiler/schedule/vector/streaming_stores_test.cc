@@ -17,13 +17,13 @@ TEST(StreamingStores, ResultsBeyondAllCachesMayBe) {
   const auto store = [&](int elements, int choice) {
     ScheduleOptions options;
     options.choices = {{"streaming", choice}};
-    const ScheduledBlock block =
-        ScheduleBlock(
+    const ScheduledFusionBlock scheduled =
+        ScheduleFusionBlock(
             Stages(absl::StrFormat("te p(%%0: f32[%d]) {\n  %%1[i0<%d]: f32 = max(%%0[i0], 0.0)\n  return %%1\n}",
                                    elements, elements)),
             {}, device, options)
             .value();
-    return movement::HasStreamingStores(block.kernel.phases.at(0).steps[0]);
+    return movement::HasStreamingStores(scheduled.kernel.phases.at(0).steps[0]);
   };
   EXPECT_FALSE(store(2 << 20, 0));
   EXPECT_TRUE(store(2 << 20, 1));  // 8 MiB, a quarter of the largest cache

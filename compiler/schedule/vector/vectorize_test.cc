@@ -50,8 +50,8 @@ TEST(MoveLoopsToGrid, TasksFollowTheDevice) {
     DeviceModel device = testing::Device(vector_bytes);
     device.parallel_units = units;
     device.fma_f32_flops_per_s = flops_per_s;
-    ScheduledBlock block = ScheduleBlock(testing::Stages(kText), {}, device).value();
-    return block.kernel.phases.at(0).tasks();
+    ScheduledFusionBlock scheduled = ScheduleFusionBlock(testing::Stages(kText), {}, device).value();
+    return scheduled.kernel.phases.at(0).tasks();
   };
   EXPECT_LT(tasks(1, 64, 1e11), tasks(16, 64, 1e11));
   EXPECT_EQ(tasks(2, 64, 1e11), tasks(2, 64, 3e11)) << "a measured rate may not change what is built";

@@ -31,7 +31,7 @@ LaneKernel AnyOrderSumKernel(DType dtype);
 // A product with the zero of a padded load. A kernel may leave padding out, so in every other run 0 * inf and 0 * NaN
 // are 0.
 LaneKernel PaddedProductKernel();
-// Min or Max of floats. Of two zeros, either may be the result.
+// Min or Max of floats. Either of two zeros may be the result.
 LaneKernel RandomZeroKernel(Op op);
 // Like RoundKernel, but rounds up or down at random where the value is nearer to the middle of its neighbours than to
 // one of them.

@@ -51,8 +51,8 @@ struct Te {
   // Optional, only with a reduction: one per output, over Acc(i) and loads, applied after the reduction. If empty,
   // output i is accumulator i (cast to the output's type).
   std::vector<Scalar> then;
-  // What this expression computes for, ascending: the positions of nodes in their fusion block. Transforms keep them: an
-  // expression that absorbs another one has the origins of both. Not part of the text form.
+  // The nodes for which this expression computes, ascending: their positions in their fusion block. Transforms keep
+  // them: an expression that absorbs another one has the origins of both. Not part of the text form.
   std::vector<int> origins;
 
   bool IsMap() const { return !reduction.has_value() && !routine.has_value(); }

@@ -19,27 +19,28 @@ constexpr char kName[] = "auto", kUnfusedPlanner[] = "none";
 // measurement a smaller difference decides nothing: ResNet-50 in 31 kernels was estimated 3% faster than in 49, and was
 // slower by a fifth.
 constexpr double kPlanError = 0.063;
-// Plans beside the best one whose blocks the search may take.
+// Plans beside the best one whose fusion blocks the search may take.
 constexpr size_t kPlansToCombine = 3;
 
 // Answers comparisons with the cost model's estimates, and notes which fusion blocks are possible.
-class Estimates : public BlockOracle {
+class Estimates : public FusionOracle {
  public:
-  explicit Estimates(BlockOracle& oracle) : oracle_(oracle) {}
+  explicit Estimates(FusionOracle& oracle) : oracle_(oracle) {}
 
-  absl::StatusOr<BlockAccount> Fit(const ecg::Graph& graph, const FusionBlock& block) override {
-    absl::StatusOr<BlockAccount> fit = oracle_.Fit(graph, block);
-    if (fit.ok() && block == FusionBlock(block.nodes)) known_.emplace(block.nodes, fit->estimate_ns);
+  absl::StatusOr<FusionBlockAccount> Fit(const ecg::Graph& graph, const FusionBlock& fusion_block) override {
+    absl::StatusOr<FusionBlockAccount> fit = oracle_.Fit(graph, fusion_block);
+    if (fit.ok() && fusion_block == FusionBlock(fusion_block.nodes))
+      known_.emplace(fusion_block.nodes, fit->estimate_ns);
     return fit;
   }
-  absl::StatusOr<BlockAnswers> Compare(const ecg::Graph& graph, const std::vector<BlockComparison>& questions,
-                                       const std::vector<BlockComparison>& maybe) override {
-    BlockAnswers answers;
-    for (const BlockComparison& question : questions) {
+  absl::StatusOr<FusionAnswers> Compare(const ecg::Graph& graph, const std::vector<FusionComparison>& questions,
+                                        const std::vector<FusionComparison>& maybe) override {
+    FusionAnswers answers;
+    for (const FusionComparison& question : questions) {
       WayLatencies& ways = answers.asked.emplace_back();
-      for (const std::vector<FusionBlock>& blocks : question.ways) {
+      for (const std::vector<FusionBlock>& fusion_blocks : question.ways) {
         LatencyAnswer& way = ways.emplace_back();
-        for (const FusionBlock& block : blocks) way.latency_ns += Estimate(graph, block);
+        for (const FusionBlock& fusion_block : fusion_blocks) way.latency_ns += Estimate(graph, fusion_block);
       }
     }
     answers.maybe.resize(maybe.size());
@@ -48,8 +49,9 @@ class Estimates : public BlockOracle {
   double EstimateNs(const ecg::Graph& graph, const std::vector<ecg::NodeId>& nodes) override {
     return oracle_.EstimateNs(graph, nodes);
   }
-  absl::StatusOr<PlanEstimate> EstimatePlan(const ecg::Graph& graph, const std::vector<FusionBlock>& blocks) override {
-    return oracle_.EstimatePlan(graph, blocks);
+  absl::StatusOr<PlanEstimate> EstimatePlan(const ecg::Graph& graph,
+                                            const std::vector<FusionBlock>& fusion_blocks) override {
+    return oracle_.EstimatePlan(graph, fusion_blocks);
   }
 
   std::vector<KnownBlock> Known() const {
@@ -59,13 +61,13 @@ class Estimates : public BlockOracle {
   }
 
  private:
-  double Estimate(const ecg::Graph& graph, const FusionBlock& block) {
-    if (block == FusionBlock(block.nodes)) return oracle_.EstimateNs(graph, block.nodes);
-    const absl::StatusOr<BlockAccount> fit = oracle_.Fit(graph, block);
+  double Estimate(const ecg::Graph& graph, const FusionBlock& fusion_block) {
+    if (fusion_block == FusionBlock(fusion_block.nodes)) return oracle_.EstimateNs(graph, fusion_block.nodes);
+    const absl::StatusOr<FusionBlockAccount> fit = oracle_.Fit(graph, fusion_block);
     return fit.ok() ? fit->estimate_ns : 0;
   }
 
-  BlockOracle& oracle_;
+  FusionOracle& oracle_;
   std::map<std::vector<ecg::NodeId>, double> known_;
 };
 
@@ -87,7 +89,7 @@ class Auto : public Planner {
  public:
   const char* name() const override { return kName; }
 
-  absl::StatusOr<FusionPlan> Plan(const ecg::Graph& graph, const DeviceModel& device, BlockOracle& oracle,
+  absl::StatusOr<FusionPlan> Plan(const ecg::Graph& graph, const DeviceModel& device, FusionOracle& oracle,
                                   const PlanOptions& options) const override {
     if (graph.nodes().empty()) return FusionPlan();  // every planner's plan
     Estimates estimates(oracle);
@@ -107,7 +109,7 @@ class Auto : public Planner {
     std::stable_sort(offers.begin(), offers.end(),
                      [](const OfferedPlan& a, const OfferedPlan& b) { return Key(a) < Key(b); });
     // What no planner can plan has the reason that the preferred one gives: an operator that nothing lowers.
-    if (offers[0].plan.blocks.empty()) return refused;
+    if (offers[0].plan.fusion_blocks.empty()) return refused;
     begin(kCombinedPlan);
     RETURN_IF_ERROR(Improve(graph, options, &estimates, &offers));
     return Chosen(std::move(offers));
@@ -115,11 +117,11 @@ class Auto : public Planner {
 
  private:
   static std::pair<bool, double> Key(const OfferedPlan& offer) {
-    return {offer.plan.blocks.empty(), offer.estimate.ns};
+    return {offer.plan.fusion_blocks.empty(), offer.estimate.ns};
   }
 
   static absl::Status Offer(const std::string& name, const ecg::Graph& graph, const DeviceModel& device,
-                            BlockOracle& oracle, const PlanOptions& options, std::vector<OfferedPlan>* offers,
+                            FusionOracle& oracle, const PlanOptions& options, std::vector<OfferedPlan>* offers,
                             absl::Status* refused) {
     OfferedPlan& offer = offers->emplace_back();
     offer.name = name;
@@ -128,7 +130,7 @@ class Auto : public Planner {
     absl::Status made = plan.status();
     if (made.ok()) made = CheckPlan(graph, *plan);
     if (made.ok()) {
-      const absl::StatusOr<PlanEstimate> estimate = oracle.EstimatePlan(graph, plan->blocks);
+      const absl::StatusOr<PlanEstimate> estimate = oracle.EstimatePlan(graph, plan->fusion_blocks);
       made = estimate.status();
       if (made.ok()) {
         offer.plan = *std::move(plan);
@@ -142,7 +144,7 @@ class Auto : public Planner {
   }
 
   // What the preferred planner makes of measurements; nothing where nobody measures.
-  static absl::Status OfferMeasured(const ecg::Graph& graph, const DeviceModel& device, BlockOracle& oracle,
+  static absl::Status OfferMeasured(const ecg::Graph& graph, const DeviceModel& device, FusionOracle& oracle,
                                     const PlanOptions& options, std::vector<OfferedPlan>* offers,
                                     absl::Status* refused) {
     RETURN_IF_ERROR(Offer(kPreferredPlanner, graph, device, oracle, options, offers, refused));
@@ -158,7 +160,7 @@ class Auto : public Planner {
     RETURN_IF_ERROR(search.Start((*offers)[0].plan));
     std::vector<const FusionPlan*> others;
     for (size_t o = 1; o < offers->size() && others.size() < kPlansToCombine; ++o) {
-      if (!(*offers)[o].plan.blocks.empty()) others.push_back(&(*offers)[o].plan);
+      if (!(*offers)[o].plan.fusion_blocks.empty()) others.push_back(&(*offers)[o].plan);
     }
     RETURN_IF_ERROR(search.Combine(others));
     RETURN_IF_ERROR(search.Move());
@@ -183,7 +185,7 @@ class Auto : public Planner {
     if (measured != offers.end()) {
       chosen = measured;
       why = "rests on measurements of kernels";
-    } else if (preferred != offers.begin() && !preferred->plan.blocks.empty() &&
+    } else if (preferred != offers.begin() && !preferred->plan.fusion_blocks.empty() &&
                !(unfused->estimate.ns < preferred->estimate.ns) &&
                (1 - kPlanError) * preferred->estimate.ns < chosen->estimate.ns) {
       why = absl::StrFormat("estimates cannot tell it from the plan of %s, which is estimated %.1f%% faster",

@@ -1,5 +1,5 @@
 // The planner `auto`: asks all other planners for a plan and takes the one that the cost model puts first as a whole
-// (BlockOracle::EstimatePlan); then improves it as a whole. See README.md.
+// (FusionOracle::EstimatePlan); then improves it as a whole. See README.md.
 #ifndef FUSION_COMPILER_PLAN_PLANNERS_AUTO_AUTO_H_
 #define FUSION_COMPILER_PLAN_PLANNERS_AUTO_AUTO_H_
 

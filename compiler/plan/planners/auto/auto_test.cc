@@ -27,26 +27,26 @@ ecg::Graph Graph() {
 }
 
 // A fusion block costs its nodes and `each`, which is negative where fusing does not pay.
-class FakeOracle : public BlockOracle {
+class FakeOracle : public FusionOracle {
  public:
-  absl::StatusOr<BlockAccount> Fit(const ecg::Graph& graph, const FusionBlock& block) override {
-    BlockAccount account;
-    account.estimate_ns = EstimateNs(graph, block.nodes);
+  absl::StatusOr<FusionBlockAccount> Fit(const ecg::Graph& graph, const FusionBlock& fusion_block) override {
+    FusionBlockAccount account;
+    account.estimate_ns = EstimateNs(graph, fusion_block.nodes);
     return account;
   }
-  absl::StatusOr<BlockAnswers> Compare(const ecg::Graph& graph, const std::vector<BlockComparison>& questions,
-                                       const std::vector<BlockComparison>& maybe) override {
+  absl::StatusOr<FusionAnswers> Compare(const ecg::Graph& graph, const std::vector<FusionComparison>& questions,
+                                        const std::vector<FusionComparison>& maybe) override {
     ++comparisons;
-    BlockAnswers answers;
-    for (const BlockComparison& question : questions) {
+    FusionAnswers answers;
+    for (const FusionComparison& question : questions) {
       WayLatencies& ways = answers.asked.emplace_back();
-      for (const auto& blocks : question.ways) {
+      for (const auto& fusion_blocks : question.ways) {
         ways.push_back({0, source});
         // Measurements keep everything apart.
-        for (const FusionBlock& block : blocks) {
-          ways.back().latency_ns += IsMeasured(source)
-                                        ? 100 * static_cast<double>(block.nodes.size() * block.nodes.size())
-                                        : EstimateNs(graph, block.nodes);
+        for (const FusionBlock& fusion_block : fusion_blocks) {
+          ways.back().latency_ns +=
+              IsMeasured(source) ? 100 * static_cast<double>(fusion_block.nodes.size() * fusion_block.nodes.size())
+                                 : EstimateNs(graph, fusion_block.nodes);
         }
       }
     }
@@ -88,10 +88,10 @@ TEST(Auto, OffersEveryPlannersPlanAndTakesTheBest) {
     if (name == "auto") continue;
     const OfferedPlan* offer = Find(plan, name);
     ASSERT_NE(offer, nullptr) << name;
-    EXPECT_FALSE(offer->plan.blocks.empty()) << name << ": " << offer->reason;
+    EXPECT_FALSE(offer->plan.fusion_blocks.empty()) << name << ": " << offer->reason;
     EXPECT_GE(offer->estimate.ns, plan.offers[0].estimate.ns) << name;
   }
-  EXPECT_EQ(plan.blocks, plan.offers[0].plan.blocks);
+  EXPECT_EQ(plan.fusion_blocks, plan.offers[0].plan.fusion_blocks);
   EXPECT_THAT(plan.offers[0].reason, HasSubstr("estimated the fastest as a whole"));
   EXPECT_EQ(Find(plan, kPreferredPlanner, /*measured=*/true), nullptr) << "nothing was measured";
 }
@@ -101,7 +101,7 @@ TEST(Auto, WhereFusingNeverPaysNothingIsFused) {
   oracle.each = 0;
   oracle.fused_more = 5000;
   const FusionPlan plan = Plan(oracle);
-  EXPECT_EQ(plan.blocks.size(), 5u);
+  EXPECT_EQ(plan.fusion_blocks.size(), 5u);
   EXPECT_EQ(plan.offers[0].estimate.ns, Find(plan, "none")->estimate.ns);
 }
 
@@ -110,7 +110,7 @@ TEST(Auto, NoPlanIsTakenThatIsEstimatedSlowerThanNoneOrThePreferredPlanner) {
     FakeOracle oracle;
     oracle.fused_more = fused_more;
     const FusionPlan plan = Plan(oracle);
-    const double taken = oracle.EstimatePlan(Graph(), plan.blocks)->ns;
+    const double taken = oracle.EstimatePlan(Graph(), plan.fusion_blocks)->ns;
     EXPECT_LE(taken, Find(plan, "none")->estimate.ns) << fused_more;
     EXPECT_LE(taken, Find(plan, kPreferredPlanner)->estimate.ns) << fused_more;
   }
@@ -119,15 +119,15 @@ TEST(Auto, NoPlanIsTakenThatIsEstimatedSlowerThanNoneOrThePreferredPlanner) {
 TEST(Auto, TheSearchGoesBeyondThePlanners) {
   FakeOracle oracle;  // everything in one block is best, and Table 3 keeps products and softmax apart
   const FusionPlan plan = Plan(oracle);
-  EXPECT_EQ(plan.blocks.size(), 1u);
+  EXPECT_EQ(plan.fusion_blocks.size(), 1u);
 }
 
 // Whole plans of several kernels are estimated at `several`, the preferred planner's single kernel at 1000.
 class CloseOracle : public FakeOracle {
  public:
-  absl::StatusOr<PlanEstimate> EstimatePlan(const ecg::Graph&, const std::vector<FusionBlock>& blocks) override {
+  absl::StatusOr<PlanEstimate> EstimatePlan(const ecg::Graph&, const std::vector<FusionBlock>& fusion_blocks) override {
     PlanEstimate estimate;
-    estimate.ns = blocks.size() == 1 ? 1000 : blocks.size() == 5 ? 2000 : several;
+    estimate.ns = fusion_blocks.size() == 1 ? 1000 : fusion_blocks.size() == 5 ? 2000 : several;
     return estimate;
   }
   double several = 0;
@@ -138,13 +138,13 @@ TEST(Auto, TooSmallADifferenceLeavesThePreferredPlannersPlan) {
   oracle.several = 960;
   const FusionPlan near = Plan(oracle);
   EXPECT_EQ(near.offers[0].name, kPreferredPlanner);
-  EXPECT_EQ(near.blocks.size(), 1u);
+  EXPECT_EQ(near.fusion_blocks.size(), 1u);
   EXPECT_EQ(near.offers[1].estimate.ns, 960) << "the fastest is the next";
   EXPECT_THAT(near.offers[0].reason, HasSubstr("estimates cannot tell it from the plan of"));
   oracle.several = 900;
   const FusionPlan far = Plan(oracle);
   EXPECT_EQ(far.offers[0].estimate.ns, 900);
-  EXPECT_GT(far.blocks.size(), 1u);
+  EXPECT_GT(far.fusion_blocks.size(), 1u);
 }
 
 TEST(Auto, WhatRestsOnMeasurementsStaysUntilWholePlansAreMeasured) {
@@ -170,7 +170,7 @@ TEST(Auto, EachPartOfTheWorkIsAnnounced) {
 TEST(Auto, EqualQuestionsGiveEqualPlans) {
   FakeOracle a, b;
   const FusionPlan first = Plan(a), second = Plan(b);
-  EXPECT_EQ(first.blocks, second.blocks);
+  EXPECT_EQ(first.fusion_blocks, second.fusion_blocks);
   ASSERT_EQ(first.offers.size(), second.offers.size());
   for (size_t o = 0; o < first.offers.size(); ++o) EXPECT_EQ(first.offers[o].name, second.offers[o].name);
 }
@@ -194,7 +194,7 @@ TEST(Auto, AGraphWithoutNodesHasAnEmptyPlan) {
   ASSERT_TRUE(graph.ok()) << graph.status();
   const auto plan = AutoPlanner()->Plan(*graph, DeviceModel(), oracle, {});
   ASSERT_TRUE(plan.ok()) << plan.status();
-  EXPECT_TRUE(plan->blocks.empty());
+  EXPECT_TRUE(plan->fusion_blocks.empty());
 }
 
 TEST(Auto, CancellingEndsIt) {

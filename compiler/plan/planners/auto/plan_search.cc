@@ -17,17 +17,19 @@ namespace {
 
 using ecg::NodeId;
 
-// A change must make the whole plan faster by at least this share of the time of the blocks that it replaces. The cost
-// model knows no better: nine of ten of its estimates of a kernel are off by more.
+// A change must make the whole plan faster by at least this share of the time of the fusion blocks that it replaces.
+// The cost model knows no better: nine of ten of its estimates of a kernel are off by more.
 constexpr double kLeastGain = 0.02;
-// A change is not tried on the whole plan if the blocks alone become slower by more than this factor: what they find in
-// the caches makes up for less.
+// A change is not tried on the whole plan if the fusion blocks alone become slower by more than this factor: what they
+// find in the caches makes up for less.
 constexpr double kHopeless = 1.25;
 constexpr int kRounds = 3;
 // The splits of a fusion block whose halves are the fastest alone are tried on the whole plan.
 constexpr size_t kSplits = 4;
 
-bool Plain(const FusionBlock& block) { return block.recomputed.empty() && block.unread.empty() && block.kept.empty(); }
+bool Plain(const FusionBlock& fusion_block) {
+  return fusion_block.recomputed.empty() && fusion_block.unread.empty() && fusion_block.kept.empty();
+}
 
 bool Contains(const std::vector<NodeId>& sorted, NodeId id) {
   return std::binary_search(sorted.begin(), sorted.end(), id);
@@ -85,10 +87,10 @@ std::vector<std::pair<int, int>> Precedence(const ecg::Graph& graph, const std::
 
 }  // namespace
 
-PlanSearch::PlanSearch(const ecg::Graph& graph, BlockOracle& oracle, const PlanOptions& options,
+PlanSearch::PlanSearch(const ecg::Graph& graph, FusionOracle& oracle, const PlanOptions& options,
                        const SearchLimits& limits, std::vector<KnownBlock> known)
     : graph_(graph), oracle_(oracle), options_(options), limits_(limits) {
-  for (KnownBlock& block : known) known_[block.nodes.front()].push_back(std::move(block));
+  for (KnownBlock& fusion_block : known) known_[fusion_block.nodes.front()].push_back(std::move(fusion_block));
 }
 
 absl::Status PlanSearch::CheckCancelled() const {
@@ -100,47 +102,47 @@ absl::Status PlanSearch::Start(const FusionPlan& plan) {
   start_ = plan;
   start_.offers.clear();
   reasons_.clear();
-  std::optional<Blocks> ordered = OrderBlocks(graph_, plan.blocks);
+  std::optional<Blocks> ordered = OrderBlocks(graph_, plan.fusion_blocks);
   if (!ordered) return absl::InternalError("the fusion blocks of a plan wait for each other");
-  blocks_ = *std::move(ordered);
-  ASSIGN_OR_RETURN(estimate_, oracle_.EstimatePlan(graph_, blocks_));
+  fusion_blocks_ = *std::move(ordered);
+  ASSIGN_OR_RETURN(estimate_, oracle_.EstimatePlan(graph_, fusion_blocks_));
   return absl::OkStatus();
 }
 
-std::vector<int> PlanSearch::Owners(const Blocks& blocks) const {
+std::vector<int> PlanSearch::Owners(const Blocks& fusion_blocks) const {
   std::vector<int> owner(graph_.nodes().size(), -1);
-  for (size_t b = 0; b < blocks.size(); ++b) {
-    for (const NodeId id : blocks[b].nodes) owner[id] = static_cast<int>(b);
+  for (size_t b = 0; b < fusion_blocks.size(); ++b) {
+    for (const NodeId id : fusion_blocks[b].nodes) owner[id] = static_cast<int>(b);
   }
   return owner;
 }
 
-double PlanSearch::Estimate(const FusionBlock& block) {
-  if (const auto known = estimates_.find(block); known != estimates_.end()) return known->second;
+double PlanSearch::Estimate(const FusionBlock& fusion_block) {
+  if (const auto known = estimates_.find(fusion_block); known != estimates_.end()) return known->second;
   ++fits_;
   double ns = -1;
-  if (const absl::StatusOr<BlockAccount> fit = oracle_.Fit(graph_, block); fit.ok()) {
+  if (const absl::StatusOr<FusionBlockAccount> fit = oracle_.Fit(graph_, fusion_block); fit.ok()) {
     ns = fit->estimate_ns;
-  } else if (block.Members().size() == 1) {
-    ns = oracle_.EstimateNs(graph_, block.nodes);
+  } else if (fusion_block.Members().size() == 1) {
+    ns = oracle_.EstimateNs(graph_, fusion_block.nodes);
   }
-  return estimates_.emplace(block, ns).first->second;
+  return estimates_.emplace(fusion_block, ns).first->second;
 }
 
 absl::StatusOr<bool> PlanSearch::Try(const std::vector<size_t>& gone, const Blocks& made, const std::string& how) {
   std::vector<double> look = {};
   double before = 0, after = 0;
-  for (const size_t b : gone) before += look.emplace_back(Estimate(blocks_[b]));
+  for (const size_t b : gone) before += look.emplace_back(Estimate(fusion_blocks_[b]));
   look.push_back(-1);  // between before and after
-  for (const FusionBlock& block : made) {
-    const double ns = look.emplace_back(Estimate(block));
+  for (const FusionBlock& fusion_block : made) {
+    const double ns = look.emplace_back(Estimate(fusion_block));
     if (ns < 0) return false;
     after += ns;
   }
   if (after > kHopeless * before || vain_.count(look) > 0 || Spent()) return false;
   Blocks changed;
-  for (size_t b = 0; b < blocks_.size(); ++b) {
-    if (!std::binary_search(gone.begin(), gone.end(), b)) changed.push_back(blocks_[b]);
+  for (size_t b = 0; b < fusion_blocks_.size(); ++b) {
+    if (!std::binary_search(gone.begin(), gone.end(), b)) changed.push_back(fusion_blocks_[b]);
   }
   changed.insert(changed.end(), made.begin(), made.end());
   std::optional<Blocks> ordered = OrderBlocks(graph_, std::move(changed));
@@ -153,9 +155,9 @@ absl::StatusOr<bool> PlanSearch::Try(const std::vector<size_t>& gone, const Bloc
     vain_.insert(std::move(look));
     return false;
   }
-  const std::vector<int> old_owner = Owners(blocks_), new_owner = Owners(*ordered);
-  for (const FusionBlock& block : made) {
-    for (const NodeId id : block.nodes) {
+  const std::vector<int> old_owner = Owners(fusion_blocks_), new_owner = Owners(*ordered);
+  for (const FusionBlock& fusion_block : made) {
+    for (const NodeId id : fusion_block.nodes) {
       for (const ecg::ValueId v : graph_.node(id).inputs) {
         const NodeId producer = v == ecg::kNone ? ecg::kNone : graph_.value(v).producer;
         if (producer == ecg::kNone) continue;
@@ -166,14 +168,14 @@ absl::StatusOr<bool> PlanSearch::Try(const std::vector<size_t>& gone, const Bloc
       }
     }
   }
-  blocks_ = *std::move(ordered);
+  fusion_blocks_ = *std::move(ordered);
   estimate_ = estimate;
   ++changes_;
   return true;
 }
 
 std::vector<std::pair<size_t, size_t>> PlanSearch::Neighbours() const {
-  const std::vector<int> owner = Owners(blocks_);
+  const std::vector<int> owner = Owners(fusion_blocks_);
   std::set<std::pair<size_t, size_t>> pairs;
   for (NodeId id = 0; id < static_cast<int>(owner.size()); ++id) {
     for (const ecg::ValueId v : graph_.node(id).inputs) {
@@ -185,14 +187,15 @@ std::vector<std::pair<size_t, size_t>> PlanSearch::Neighbours() const {
 }
 
 absl::StatusOr<bool> PlanSearch::TryMerge(size_t a, size_t b) {
-  if (!Plain(blocks_[a]) || !Plain(blocks_[b])) return false;
-  FusionBlock both = Union(blocks_[a], blocks_[b]);
+  if (!Plain(fusion_blocks_[a]) || !Plain(fusion_blocks_[b])) return false;
+  FusionBlock both = Union(fusion_blocks_[a], fusion_blocks_[b]);
   if (both.nodes.size() > limits_.operators) return false;
   const std::vector<size_t> gone = {std::min(a, b), std::max(a, b)};
   if (Estimate(both) >= 0) return Try(gone, {both}, "merged");
   // As a task they do not fit; perhaps they do with a barrier between them.
   for (const HandOver& edge : InnerHandOvers(graph_, both)) {
-    if (!Contains(blocks_[a].nodes, edge.producer) || !Contains(blocks_[b].nodes, edge.consumer)) continue;
+    if (!Contains(fusion_blocks_[a].nodes, edge.producer) || !Contains(fusion_blocks_[b].nodes, edge.consumer))
+      continue;
     both.inner.push_back({edge.producer, edge.consumer, edge.value, Scope::kDevice, Scope::kDevice});
   }
   std::sort(both.inner.begin(), both.inner.end());
@@ -202,51 +205,53 @@ absl::StatusOr<bool> PlanSearch::TryMerge(size_t a, size_t b) {
 PlanSearch::Blocks PlanSearch::Choose(const std::vector<NodeId>& nodes,
                                       const std::vector<KnownBlock>& candidates) const {
   std::vector<CandidateBlock> all;
-  for (const KnownBlock& block : candidates) {
+  for (const KnownBlock& fusion_block : candidates) {
     CandidateBlock& one = all.emplace_back();
-    one.cost = block.estimate_ns;
-    for (const NodeId id : block.nodes) {
+    one.cost = fusion_block.estimate_ns;
+    for (const NodeId id : fusion_block.nodes) {
       one.nodes.push_back(static_cast<int>(std::lower_bound(nodes.begin(), nodes.end(), id) - nodes.begin()));
     }
   }
   const absl::StatusOr<BlockChoice> choice =
       ChooseBlocks(static_cast<int>(nodes.size()), Precedence(graph_, nodes), all);
-  Blocks blocks;
+  Blocks fusion_blocks;
   if (choice.ok()) {
-    for (const size_t c : choice->chosen) blocks.emplace_back(candidates[c].nodes);
+    for (const size_t c : choice->chosen) fusion_blocks.emplace_back(candidates[c].nodes);
   }
-  return blocks;
+  return fusion_blocks;
 }
 
 absl::StatusOr<bool> PlanSearch::TryChoice(size_t a, size_t b) {
-  const FusionBlock both = Union(blocks_[a], blocks_[b]);
-  if (!Plain(blocks_[a]) || !Plain(blocks_[b]) || !both.inner.empty() || !both.directives.empty()) return false;
+  const FusionBlock both = Union(fusion_blocks_[a], fusion_blocks_[b]);
+  if (!Plain(fusion_blocks_[a]) || !Plain(fusion_blocks_[b]) || !both.inner.empty() || !both.directives.empty())
+    return false;
   if (both.nodes.size() > limits_.region) return false;
   std::vector<KnownBlock> candidates;
   std::set<std::vector<NodeId>> held;
   const auto add = [&](const std::vector<NodeId>& nodes, double ns) {
     if (ns >= 0 && held.insert(nodes).second) candidates.push_back({nodes, ns});
   };
-  for (const FusionBlock& one : {blocks_[a], blocks_[b]}) add(one.nodes, Estimate(one));
+  for (const FusionBlock& one : {fusion_blocks_[a], fusion_blocks_[b]}) add(one.nodes, Estimate(one));
   for (const NodeId id : both.nodes) add({id}, Estimate(FusionBlock({id})));
   for (const NodeId first : both.nodes) {
     const auto known = known_.find(first);
     if (known == known_.end()) continue;
-    for (const KnownBlock& block : known->second) {
+    for (const KnownBlock& fusion_block : known->second) {
       if (candidates.size() >= kMostCandidateBlocks) break;
-      if (std::includes(both.nodes.begin(), both.nodes.end(), block.nodes.begin(), block.nodes.end())) {
-        add(block.nodes, block.estimate_ns);
+      if (std::includes(both.nodes.begin(), both.nodes.end(), fusion_block.nodes.begin(), fusion_block.nodes.end())) {
+        add(fusion_block.nodes, fusion_block.estimate_ns);
       }
     }
   }
   if (candidates.size() > kMostCandidateBlocks || candidates.size() == both.nodes.size()) return false;
   const Blocks chosen = Choose(both.nodes, candidates);
-  if (chosen.empty() || (chosen.size() == 2 && std::count(chosen.begin(), chosen.end(), blocks_[a]) == 1)) return false;
+  if (chosen.empty() || (chosen.size() == 2 && std::count(chosen.begin(), chosen.end(), fusion_blocks_[a]) == 1))
+    return false;
   return Try({std::min(a, b), std::max(a, b)}, chosen, "divided anew");
 }
 
 absl::StatusOr<bool> PlanSearch::TrySplits(size_t b) {
-  const FusionBlock whole = blocks_[b];
+  const FusionBlock whole = fusion_blocks_[b];
   if (!Plain(whole)) return false;
   std::vector<std::pair<double, Blocks>> splits;
   for (size_t first = 1; first < whole.nodes.size() && !Spent(); ++first) {
@@ -270,20 +275,21 @@ absl::Status PlanSearch::Move() {
     // Fusion blocks change places with every change that is kept, so that pairs are looked up again by a node of each.
     for (const auto& [producer, consumer] : [&] {
            std::vector<std::pair<NodeId, NodeId>> nodes;
-           for (const auto& [a, b] : Neighbours()) nodes.emplace_back(blocks_[a].nodes[0], blocks_[b].nodes[0]);
+           for (const auto& [a, b] : Neighbours())
+             nodes.emplace_back(fusion_blocks_[a].nodes[0], fusion_blocks_[b].nodes[0]);
            return nodes;
          }()) {
       if (Spent()) break;
-      const auto place = [&](NodeId node) { return static_cast<size_t>(Owners(blocks_)[node]); };
+      const auto place = [&](NodeId node) { return static_cast<size_t>(Owners(fusion_blocks_)[node]); };
       if (place(producer) == place(consumer)) continue;
       ASSIGN_OR_RETURN(const bool merged, TryMerge(place(producer), place(consumer)));
       if (!merged) RETURN_IF_ERROR(TryChoice(place(producer), place(consumer)).status());
     }
     std::vector<NodeId> firsts;
-    for (const FusionBlock& block : blocks_) firsts.push_back(block.nodes[0]);
+    for (const FusionBlock& fusion_block : fusion_blocks_) firsts.push_back(fusion_block.nodes[0]);
     for (const NodeId first : firsts) {
       if (Spent()) break;
-      RETURN_IF_ERROR(TrySplits(static_cast<size_t>(Owners(blocks_)[first])).status());
+      RETURN_IF_ERROR(TrySplits(static_cast<size_t>(Owners(fusion_blocks_)[first])).status());
     }
     if (changes_ == before) break;
   }
@@ -291,21 +297,21 @@ absl::Status PlanSearch::Move() {
 }
 
 absl::Status PlanSearch::Combine(const std::vector<const FusionPlan*>& others) {
-  // Nodes that share a fusion block in any of the plans belong together, and with what their blocks recompute.
+  // Nodes that share a fusion block in any of the plans belong together, and with what their fusion blocks recompute.
   std::vector<NodeId> parent(graph_.nodes().size());
   std::iota(parent.begin(), parent.end(), 0);
   const auto of = [&](NodeId id) {
     while (parent[id] != id) id = parent[id] = parent[parent[id]];
     return id;
   };
-  const auto join = [&](const Blocks& blocks) {
-    for (const FusionBlock& block : blocks) {
-      for (const NodeId id : block.Members())
-        parent[std::max(of(id), of(block.nodes[0]))] = std::min(of(id), of(block.nodes[0]));
+  const auto join = [&](const Blocks& fusion_blocks) {
+    for (const FusionBlock& fusion_block : fusion_blocks) {
+      for (const NodeId id : fusion_block.Members())
+        parent[std::max(of(id), of(fusion_block.nodes[0]))] = std::min(of(id), of(fusion_block.nodes[0]));
     }
   };
-  join(blocks_);
-  for (const FusionPlan* plan : others) join(plan->blocks);
+  join(fusion_blocks_);
+  for (const FusionPlan* plan : others) join(plan->fusion_blocks);
   std::map<NodeId, std::vector<NodeId>> components;
   for (NodeId id = 0; id < static_cast<int>(parent.size()); ++id) components[of(id)].push_back(id);
   for (const auto& [first, nodes] : components) {
@@ -320,27 +326,27 @@ absl::StatusOr<bool> PlanSearch::CombineComponent(const std::vector<NodeId>& nod
   bool changed = false;
   std::vector<KnownBlock> candidates;
   std::set<FusionBlock> held;
-  const auto add = [&](const FusionBlock& block) {
-    const bool plain = Plain(block) && block.inner.empty() && block.directives.empty();
-    if (!held.insert(block).second || !plain) return;
-    if (const double ns = Estimate(block); ns >= 0) candidates.push_back({block.nodes, ns});
+  const auto add = [&](const FusionBlock& fusion_block) {
+    const bool plain = Plain(fusion_block) && fusion_block.inner.empty() && fusion_block.directives.empty();
+    if (!held.insert(fusion_block).second || !plain) return;
+    if (const double ns = Estimate(fusion_block); ns >= 0) candidates.push_back({fusion_block.nodes, ns});
   };
   const auto gone = [&] {
     std::vector<size_t> places;
-    for (size_t b = 0; b < blocks_.size(); ++b) {
-      if (Contains(nodes, blocks_[b].nodes[0])) places.push_back(b);
+    for (size_t b = 0; b < fusion_blocks_.size(); ++b) {
+      if (Contains(nodes, fusion_blocks_[b].nodes[0])) places.push_back(b);
     }
     return places;
   };
-  for (const size_t b : gone()) add(blocks_[b]);
+  for (const size_t b : gone()) add(fusion_blocks_[b]);
   for (const FusionPlan* plan : others) {
     Blocks made;
     bool other = false;
-    for (const FusionBlock& block : plan->blocks) {
-      if (!Contains(nodes, block.nodes[0])) continue;
-      made.push_back(block);
-      other |= held.count(block) == 0;
-      add(block);
+    for (const FusionBlock& fusion_block : plan->fusion_blocks) {
+      if (!Contains(nodes, fusion_block.nodes[0])) continue;
+      made.push_back(fusion_block);
+      other |= held.count(fusion_block) == 0;
+      add(fusion_block);
     }
     if (!other) continue;
     ASSIGN_OR_RETURN(const bool better, Try(gone(), made, "as another planner has it"));
@@ -355,8 +361,8 @@ absl::StatusOr<bool> PlanSearch::CombineComponent(const std::vector<NodeId>& nod
 
 FusionPlan PlanSearch::Plan() const {
   FusionPlan plan;
-  plan.blocks = blocks_;
-  const std::vector<int> owner = Owners(blocks_);
+  plan.fusion_blocks = fusion_blocks_;
+  const std::vector<int> owner = Owners(fusion_blocks_);
   std::set<std::pair<NodeId, NodeId>> decided;
   for (const Decision& decision : start_.decisions) {
     if (!decided.emplace(decision.producer, decision.consumer).second) continue;

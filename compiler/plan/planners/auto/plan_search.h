@@ -1,4 +1,4 @@
-// Improves a plan as a whole: each change is kept only if the estimate of the whole plan (BlockOracle::EstimatePlan)
+// Improves a plan as a whole: each change is kept only if the estimate of the whole plan (FusionOracle::EstimatePlan)
 // falls.
 #ifndef FUSION_COMPILER_PLAN_PLANNERS_AUTO_PLAN_SEARCH_H_
 #define FUSION_COMPILER_PLAN_PLANNERS_AUTO_PLAN_SEARCH_H_
@@ -24,7 +24,7 @@ struct SearchLimits {
   int64_t kernels = 50'000;  // in these plans, together
   int64_t fits = 600;        // fusion blocks that the oracle is asked about
   size_t operators = 64;     // of a fusion block that the search makes
-  size_t region = 24;        // operators among whose blocks an exact choice is made
+  size_t region = 24;        // operators among whose fusion blocks an exact choice is made
 };
 
 // A fusion block that the oracle has accepted, without hand-overs of which something is asked.
@@ -35,18 +35,20 @@ struct KnownBlock {
 
 class PlanSearch {
  public:
-  // All must outlive the search. `known`: blocks that planners have asked about, among which exact choices are made.
-  PlanSearch(const ecg::Graph& graph, BlockOracle& oracle, const PlanOptions& options, const SearchLimits& limits,
+  // All must outlive the search. `known`: fusion blocks that planners have asked about, among which exact choices are
+  // made.
+  PlanSearch(const ecg::Graph& graph, FusionOracle& oracle, const PlanOptions& options, const SearchLimits& limits,
              std::vector<KnownBlock> known);
 
   // Begins with this plan.
   absl::Status Start(const FusionPlan& plan);
 
   // Where other plans divide the same operators otherwise, takes their fusion blocks as far as that helps; and of all
-  // blocks that the plans have there, the exact choice.
+  // fusion blocks that the plans have there, the exact choice.
   absl::Status Combine(const std::vector<const FusionPlan*>& others);
   // Merges neighbours, with a barrier between them where they fit in no other way; makes the exact choice among all
-  // known blocks of two neighbours; and splits fusion blocks. Repeats that until nothing helps or a limit is reached.
+  // known fusion blocks of two neighbours; and splits fusion blocks. Repeats that until nothing helps or a limit is
+  // reached.
   absl::Status Move();
 
   // The plan as it is now. Each decision that differs from those of the plan at the start says by how much.
@@ -65,27 +67,27 @@ class PlanSearch {
   absl::StatusOr<bool> TrySplits(size_t b);
   absl::StatusOr<bool> CombineComponent(const std::vector<ecg::NodeId>& nodes,
                                         const std::vector<const FusionPlan*>& others);
-  // The least cost of blocks that hold these nodes, by their own estimates; empty where no choice is possible.
+  // The least cost of fusion blocks that hold these nodes, by their own estimates; empty where no choice is possible.
   Blocks Choose(const std::vector<ecg::NodeId>& nodes, const std::vector<KnownBlock>& candidates) const;
   // The estimate of a fusion block alone; negative where the oracle refuses it.
-  double Estimate(const FusionBlock& block);
-  std::vector<std::pair<size_t, size_t>> Neighbours() const;  // producer and consumer, of the current blocks
-  std::vector<int> Owners(const Blocks& blocks) const;        // by node
+  double Estimate(const FusionBlock& fusion_block);
+  std::vector<std::pair<size_t, size_t>> Neighbours() const;   // producer and consumer, of the current fusion blocks
+  std::vector<int> Owners(const Blocks& fusion_blocks) const;  // by node
   absl::Status CheckCancelled() const;
   bool Spent() const { return plans_ >= limits_.plans || kernels_ >= limits_.kernels || fits_ >= limits_.fits; }
 
   const ecg::Graph& graph_;
-  BlockOracle& oracle_;
+  FusionOracle& oracle_;
   const PlanOptions& options_;
   const SearchLimits limits_;
   std::map<ecg::NodeId, std::vector<KnownBlock>> known_;  // by their first node
   FusionPlan start_;
-  Blocks blocks_;
+  Blocks fusion_blocks_;
   PlanEstimate estimate_;
   std::map<std::pair<ecg::NodeId, ecg::NodeId>, std::string> reasons_;  // of edges that were decided anew
-  std::map<FusionBlock, double> estimates_;                             // of blocks, as Estimate returned them
-  // What was tried in vain: the estimates of the blocks before and after. Models repeat themselves, and what did not
-  // help in one layer does not help in the next.
+  std::map<FusionBlock, double> estimates_;                             // of fusion blocks, as Estimate returned them
+  // What was tried in vain: the estimates of the fusion blocks before and after. Models repeat themselves, and what did
+  // not help in one layer does not help in the next.
   std::set<std::vector<double>> vain_;
   int64_t plans_ = 0, kernels_ = 0, fits_ = 0, changes_ = 0;
 };

@@ -26,32 +26,33 @@ ecg::Graph Chain(int n) {
 }
 
 // A fusion block costs 100 and 10 for each node, alone and in a plan, if nothing else is said.
-class FakeOracle : public BlockOracle {
+class FakeOracle : public FusionOracle {
  public:
-  absl::StatusOr<BlockAccount> Fit(const ecg::Graph& graph, const FusionBlock& block) override {
+  absl::StatusOr<FusionBlockAccount> Fit(const ecg::Graph& graph, const FusionBlock& fusion_block) override {
     ++fits;
-    const bool barrier = !block.inner.empty() && block.inner[0].nearest == Scope::kDevice;
-    if (refused.count(block.nodes) > 0 && !(barrier && barriers_help))
+    const bool barrier = !fusion_block.inner.empty() && fusion_block.inner[0].nearest == Scope::kDevice;
+    if (refused.count(fusion_block.nodes) > 0 && !(barrier && barriers_help))
       return absl::FailedPreconditionError("too large");
-    BlockAccount account;
-    account.estimate_ns = EstimateNs(graph, block.nodes);
+    FusionBlockAccount account;
+    account.estimate_ns = EstimateNs(graph, fusion_block.nodes);
     return account;
   }
-  absl::StatusOr<BlockAnswers> Compare(const ecg::Graph&, const std::vector<BlockComparison>&,
-                                       const std::vector<BlockComparison>&) override {
+  absl::StatusOr<FusionAnswers> Compare(const ecg::Graph&, const std::vector<FusionComparison>&,
+                                        const std::vector<FusionComparison>&) override {
     return absl::InternalError("the search measures nothing");
   }
   double EstimateNs(const ecg::Graph&, const std::vector<ecg::NodeId>& nodes) override {
     const auto said = alone.find(nodes);
     return said != alone.end() ? said->second : 100 + 10 * static_cast<double>(nodes.size());
   }
-  absl::StatusOr<PlanEstimate> EstimatePlan(const ecg::Graph& graph, const std::vector<FusionBlock>& blocks) override {
+  absl::StatusOr<PlanEstimate> EstimatePlan(const ecg::Graph& graph,
+                                            const std::vector<FusionBlock>& fusion_blocks) override {
     ++plans;
-    EXPECT_TRUE(CheckPlan(graph, {blocks, {}, {}}).ok());
+    EXPECT_TRUE(CheckPlan(graph, {fusion_blocks, {}, {}}).ok());
     PlanEstimate estimate;
-    for (const FusionBlock& block : blocks) {
-      const auto said = in_plan.find(block.nodes);
-      estimate.ns += said != in_plan.end() ? said->second : EstimateNs(graph, block.nodes);
+    for (const FusionBlock& fusion_block : fusion_blocks) {
+      const auto said = in_plan.find(fusion_block.nodes);
+      estimate.ns += said != in_plan.end() ? said->second : EstimateNs(graph, fusion_block.nodes);
     }
     return estimate;
   }
@@ -63,7 +64,7 @@ class FakeOracle : public BlockOracle {
   int fits = 0, plans = 0;
 };
 
-FusionPlan PlanOf(std::vector<FusionBlock> blocks) { return {std::move(blocks), {}, {}}; }
+FusionPlan PlanOf(std::vector<FusionBlock> fusion_blocks) { return {std::move(fusion_blocks), {}, {}}; }
 
 class PlanSearchTest : public ::testing::Test {
  protected:
@@ -86,7 +87,7 @@ class PlanSearchTest : public ::testing::Test {
 TEST_F(PlanSearchTest, NeighboursAreMergedWhileThePlanGetsFaster) {
   oracle_.refused = {{0, 1, 2, 3}, {0, 1, 2}, {1, 2, 3}};
   const FusionPlan plan = Move(Chain(4), PlanOf({{0}, {1}, {2}, {3}}));
-  EXPECT_THAT(plan.blocks, ElementsAre(FusionBlock{0, 1}, FusionBlock{2, 3}));
+  EXPECT_THAT(plan.fusion_blocks, ElementsAre(FusionBlock{0, 1}, FusionBlock{2, 3}));
   EXPECT_EQ(changes_, 2);
   ASSERT_EQ(plan.decisions.size(), 2u);
   EXPECT_TRUE(plan.decisions[0].fused);
@@ -95,34 +96,35 @@ TEST_F(PlanSearchTest, NeighboursAreMergedWhileThePlanGetsFaster) {
 
 TEST_F(PlanSearchTest, TheWholePlanDecidesAndNotTheBlocksAlone) {
   oracle_.in_plan = {{{0, 1}, 300}};  // alone it looks faster than two
-  EXPECT_THAT(Move(Chain(2), PlanOf({{0}, {1}})).blocks, ElementsAre(FusionBlock{0}, FusionBlock{1}));
+  EXPECT_THAT(Move(Chain(2), PlanOf({{0}, {1}})).fusion_blocks, ElementsAre(FusionBlock{0}, FusionBlock{1}));
   EXPECT_EQ(changes_, 0);
 }
 
 TEST_F(PlanSearchTest, WhatFitsInNoTaskIsTriedAcrossABarrier) {
   oracle_.refused = {{0, 1}};
-  EXPECT_EQ(Move(Chain(2), PlanOf({{0}, {1}})).blocks.size(), 2u);
+  EXPECT_EQ(Move(Chain(2), PlanOf({{0}, {1}})).fusion_blocks.size(), 2u);
   oracle_.barriers_help = true;
   const FusionPlan plan = Move(Chain(2), PlanOf({{0}, {1}}));
-  ASSERT_EQ(plan.blocks.size(), 1u);
-  ASSERT_EQ(plan.blocks[0].inner.size(), 1u);
-  EXPECT_EQ(plan.blocks[0].inner[0].nearest, Scope::kDevice);
+  ASSERT_EQ(plan.fusion_blocks.size(), 1u);
+  ASSERT_EQ(plan.fusion_blocks[0].inner.size(), 1u);
+  EXPECT_EQ(plan.fusion_blocks[0].inner[0].nearest, Scope::kDevice);
 }
 
 TEST_F(PlanSearchTest, ABlockThatIsTooSlowIsSplit) {
   oracle_.in_plan = {{{0, 1, 2, 3}, 900}, {{0, 1, 2}, 600}, {{1, 2, 3}, 600}};
   oracle_.alone = {{{0, 1, 2, 3}, 300}, {{0, 1, 2}, 180}, {{1, 2, 3}, 180}};
   const FusionPlan plan = Move(Chain(4), PlanOf({{0, 1, 2, 3}}));
-  EXPECT_THAT(plan.blocks, ElementsAre(FusionBlock{0, 1}, FusionBlock{2, 3}));
+  EXPECT_THAT(plan.fusion_blocks, ElementsAre(FusionBlock{0, 1}, FusionBlock{2, 3}));
 }
 
-// Neither a merge nor a split leads from {0, 1}, {2, 3} to {0}, {1, 2, 3} alone; the choice among known blocks does.
+// Neither a merge nor a split leads from {0, 1}, {2, 3} to {0}, {1, 2, 3} alone; the choice among known fusion blocks
+// does.
 TEST_F(PlanSearchTest, TwoNeighboursAreDividedAnewByWhatPlannersHaveAskedAbout) {
   oracle_.refused = {{0, 1, 2, 3}};
   oracle_.alone = {{{1, 2, 3}, 30}, {{0}, 40}};
   oracle_.in_plan = oracle_.alone;
   const FusionPlan plan = Move(Chain(4), PlanOf({{0, 1}, {2, 3}}), {{{1, 2, 3}, 30}, {{0, 1, 2}, 130}});
-  EXPECT_THAT(plan.blocks, ElementsAre(FusionBlock{0}, FusionBlock{1, 2, 3}));
+  EXPECT_THAT(plan.fusion_blocks, ElementsAre(FusionBlock{0}, FusionBlock{1, 2, 3}));
 }
 
 // 0 -> 1 -> 2 and 0 -> 2: without 1, 0 and 2 would wait for each other.
@@ -135,40 +137,40 @@ TEST_F(PlanSearchTest, NothingIsMergedThatWouldWaitForItself) {
   })");
   ASSERT_TRUE(graph.ok()) << graph.status();
   oracle_.refused = {{0, 1}, {1, 2}, {0, 1, 2}};
-  EXPECT_EQ(Move(*graph, PlanOf({{0}, {1}, {2}})).blocks.size(), 3u);
+  EXPECT_EQ(Move(*graph, PlanOf({{0}, {1}, {2}})).fusion_blocks.size(), 3u);
 }
 
 TEST_F(PlanSearchTest, BlocksThatRecomputeStayAsTheyAre) {
   FusionBlock last = {1};
   last.recomputed = {0};
   FusionPlan start = PlanOf({{0}, last, {2}});
-  start.blocks[0].unread = {Chain(3).node(0).outputs[0]};
+  start.fusion_blocks[0].unread = {Chain(3).node(0).outputs[0]};
   oracle_.refused = {{1, 2}};
   const FusionPlan plan = Move(Chain(3), start);
-  EXPECT_THAT(plan.blocks, ElementsAre(start.blocks[0], last, FusionBlock{2}));
+  EXPECT_THAT(plan.fusion_blocks, ElementsAre(start.fusion_blocks[0], last, FusionBlock{2}));
 }
 
 TEST_F(PlanSearchTest, LimitsEndTheSearch) {
   limits_.plans = 3;
   Move(Chain(40), PlanOf([] {
-         std::vector<FusionBlock> blocks;
-         for (int i = 0; i < 40; ++i) blocks.push_back({i});
-         return blocks;
+         std::vector<FusionBlock> fusion_blocks;
+         for (int i = 0; i < 40; ++i) fusion_blocks.push_back({i});
+         return fusion_blocks;
        }()));
   EXPECT_EQ(oracle_.plans, 4) << "the one at the start, and three";
   limits_ = SearchLimits();
   limits_.operators = 2;
-  EXPECT_EQ(Move(Chain(6), PlanOf({{0}, {1}, {2}, {3}, {4}, {5}})).blocks.size(), 3u);
+  EXPECT_EQ(Move(Chain(6), PlanOf({{0}, {1}, {2}, {3}, {4}, {5}})).fusion_blocks.size(), 3u);
 }
 
 // What did not help once is not tried on the whole plan again where everything looks the same.
 TEST_F(PlanSearchTest, RepetitionsOfWhatWasInVainCostNothing) {
-  std::vector<FusionBlock> blocks;
+  std::vector<FusionBlock> fusion_blocks;
   for (int i = 0; i < 40; ++i) {
-    blocks.push_back({i});
+    fusion_blocks.push_back({i});
     if (i > 0) oracle_.in_plan[{i - 1, i}] = 500;
   }
-  Move(Chain(40), PlanOf(blocks));
+  Move(Chain(40), PlanOf(fusion_blocks));
   EXPECT_LT(oracle_.plans, 6);
 }
 
@@ -197,11 +199,11 @@ TEST_F(CombineTest, TakesFromEachPlannerWhereItIsBetter) {
   oracle_.in_plan = {{{0, 1}, 50}, {{2, 3}, 50}, {{0, 1, 2, 3}, 500}, {{4, 5, 6, 7}, 50}, {{4, 5}, 90}, {{6, 7}, 90}};
   const FusionPlan first = PlanOf({{0, 1}, {2, 3}, {4, 5}, {6, 7}}), second = PlanOf({{0, 1, 2, 3}, {4, 5, 6, 7}});
   const FusionPlan plan = Combine(graph, first, {&second});
-  EXPECT_THAT(plan.blocks, ElementsAre(FusionBlock{0, 1}, FusionBlock{2, 3}, FusionBlock{4, 5, 6, 7}));
-  EXPECT_THAT(Combine(graph, second, {&first}).blocks, plan.blocks);
+  EXPECT_THAT(plan.fusion_blocks, ElementsAre(FusionBlock{0, 1}, FusionBlock{2, 3}, FusionBlock{4, 5, 6, 7}));
+  EXPECT_THAT(Combine(graph, second, {&first}).fusion_blocks, plan.fusion_blocks);
 }
 
-// The best division is in neither plan as a whole, only block by block.
+// The best division is in neither plan as a whole, only fusion block by fusion block.
 TEST_F(CombineTest, TheExactChoiceMixesBlocksOfOneRegion) {
   oracle_.alone = {{{0}, 100}, {{1, 2, 3}, 10}, {{0, 1}, 10},  {{2}, 10},
                    {{3}, 10},  {{1}, 100},      {{2, 3}, 100}, {{0, 1, 2}, 200}};
@@ -209,7 +211,7 @@ TEST_F(CombineTest, TheExactChoiceMixesBlocksOfOneRegion) {
   const FusionPlan a = PlanOf({{0}, {1, 2, 3}}), b = PlanOf({{0, 1}, {2, 3}}), c = PlanOf({{0, 1, 2}, {3}}),
                    d = PlanOf({{0}, {1}, {2}, {3}});
   const FusionPlan plan = Combine(Chain(4), b, {&a, &c, &d});
-  EXPECT_THAT(plan.blocks, ElementsAre(FusionBlock{0, 1}, FusionBlock{2}, FusionBlock{3}));
+  EXPECT_THAT(plan.fusion_blocks, ElementsAre(FusionBlock{0, 1}, FusionBlock{2}, FusionBlock{3}));
 }
 
 }  // namespace

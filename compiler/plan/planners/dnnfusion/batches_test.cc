@@ -67,21 +67,21 @@ ecg::Graph RandomGraph(std::mt19937& random, int nodes) {
 
 // The latency of a fusion block is the sum over its operators, times a number that its nodes and the seed determine;
 // the estimate does not know that number. It answers questions of `maybe` while the last turn of the devices has room.
-class SyntheticOracle : public BlockOracle {
+class SyntheticOracle : public FusionOracle {
  public:
   SyntheticOracle(unsigned seed, size_t devices) : seed_(seed), devices_(devices) {}
 
-  absl::StatusOr<BlockAccount> Fit(const ecg::Graph&, const FusionBlock& block) override {
-    if (Number(block.nodes, 1) < 0.05) return absl::FailedPreconditionError("too large");
-    return BlockAccount();
+  absl::StatusOr<FusionBlockAccount> Fit(const ecg::Graph&, const FusionBlock& fusion_block) override {
+    if (Number(fusion_block.nodes, 1) < 0.05) return absl::FailedPreconditionError("too large");
+    return FusionBlockAccount();
   }
-  absl::StatusOr<BlockAnswers> Compare(const ecg::Graph& graph, const std::vector<BlockComparison>& questions,
-                                      const std::vector<BlockComparison>& maybe) override {
+  absl::StatusOr<FusionAnswers> Compare(const ecg::Graph& graph, const std::vector<FusionComparison>& questions,
+                                        const std::vector<FusionComparison>& maybe) override {
     ++calls;
-    BlockAnswers answers;
-    for (const BlockComparison& question : questions) answers.asked.push_back(Answer(graph, question));
+    FusionAnswers answers;
+    for (const FusionComparison& question : questions) answers.asked.push_back(Answer(graph, question));
     size_t room = (devices_ - questions.size() % devices_) % devices_;
-    for (const BlockComparison& question : maybe) {
+    for (const FusionComparison& question : maybe) {
       answers.maybe.emplace_back();
       if (room > 0) answers.maybe.back() = Answer(graph, question);
       room -= room > 0 ? 1 : 0;
@@ -95,16 +95,17 @@ class SyntheticOracle : public BlockOracle {
   int Devices() const override { return static_cast<int>(devices_); }
 
   int calls = 0;
-  std::multiset<BlockComparison> asked;
+  std::multiset<FusionComparison> asked;
   int64_t turns = 0;  // the time that the devices took, if each question takes 1
 
  private:
-  WayLatencies Answer(const ecg::Graph& graph, const BlockComparison& question) {
+  WayLatencies Answer(const ecg::Graph& graph, const FusionComparison& question) {
     asked.insert(question);
     WayLatencies latencies;
     for (const std::vector<FusionBlock>& way : question.ways) {
       latencies.push_back({0, LatencySource::kMeasured});
-      for (const FusionBlock& block : way) latencies.back().latency_ns += Latency(graph, block.nodes).latency_ns;
+      for (const FusionBlock& fusion_block : way)
+        latencies.back().latency_ns += Latency(graph, fusion_block.nodes).latency_ns;
     }
     return latencies;
   }
@@ -151,7 +152,7 @@ TEST(BatchesTest, PlanIsThatOfOneQuestionAtATime) {
       auto plan = planner->Plan(graph, DeviceModel(), oracle, {});
       ASSERT_TRUE(plan.ok()) << plan.status();
       EXPECT_EQ(Everything(graph, *plan), Everything(graph, *expected)) << "seed " << seed << ", devices " << devices;
-      const std::set<BlockComparison> distinct(oracle.asked.begin(), oracle.asked.end());
+      const std::set<FusionComparison> distinct(oracle.asked.begin(), oracle.asked.end());
       EXPECT_EQ(distinct.size(), oracle.asked.size()) << "asked again what had been answered";
       EXPECT_TRUE(std::includes(distinct.begin(), distinct.end(), patient.asked.begin(), patient.asked.end()));
       EXPECT_LE(oracle.calls, patient.calls);

@@ -66,9 +66,9 @@ constexpr size_t kMostOperators = 64;
 constexpr int64_t kManyTimes = 16;
 
 // A pair that Table 3 never fuses becomes a question if a launch, together with writing and reading what one fusion
-// block hands to the other, takes at least this share of their time. Both fusion blocks count as long as the shorter
-// one, so that a pooling behind a convolution of any size is asked about. The cost model sees that traffic only where
-// memory is the limit. Pairs that look alike share the question, and so the share.
+// fusion block hands to the other, takes at least this share of their time. Both fusion blocks count as long as the
+// shorter one, so that a pooling behind a convolution of any size is asked about. The cost model sees that traffic only
+// where memory is the limit. Pairs that look alike share the question, and so the share.
 constexpr double kWorthHolding = 0.005;
 // If fusing two kernels could save at most this share of their time, a measurement would only show noise.
 constexpr double kWorthMeasuring = 0.01;
@@ -86,7 +86,7 @@ struct FusionQuestion {
     std::merge(producer.begin(), producer.end(), consumer.begin(), consumer.end(), std::back_inserter(fused));
     return fused;
   }
-  BlockComparison Ways() const { return {{{FusionBlock(Fused())}, {FusionBlock(producer), FusionBlock(consumer)}}}; }
+  FusionComparison Ways() const { return {{{FusionBlock(Fused())}, {FusionBlock(producer), FusionBlock(consumer)}}}; }
   auto operator<=>(const FusionQuestion&) const = default;
 };
 
@@ -97,8 +97,8 @@ struct FusionAnswer {
 
 FusionAnswer AnswerOf(const WayLatencies& ways) { return {ways.at(0), ways.at(1)}; }
 
-std::vector<BlockComparison> WaysOf(const std::vector<FusionQuestion>& questions) {
-  std::vector<BlockComparison> all;
+std::vector<FusionComparison> WaysOf(const std::vector<FusionQuestion>& questions) {
+  std::vector<FusionComparison> all;
   for (const FusionQuestion& question : questions) all.push_back(question.Ways());
   return all;
 }
@@ -113,7 +113,7 @@ using Asker = std::function<absl::Status(const std::vector<FusionQuestion>& ques
 // many questions for one call to the oracle. In the growth of each seed, guess number `turn` is inverted (-1: none).
 class Round {
  public:
-  Round(const ecg::Graph& graph, const std::vector<MappingType>& types, const DeviceModel& device, BlockOracle& oracle,
+  Round(const ecg::Graph& graph, const std::vector<MappingType>& types, const DeviceModel& device, FusionOracle& oracle,
         const PlanOptions& options, const Answers& answers, bool epilogues_first, Asker asker, int turn)
       : graph_(graph),
         types_(types),
@@ -154,13 +154,13 @@ class Round {
   double HoldingNs(double bytes) const { return HandOverNs(device_, bytes); }
   double SavedNs(const FusionQuestion& question) const;
   int64_t HandedOver(NodeId producer, NodeId consumer) const;
-  NodeSet Sorted(NodeId block) const;
+  NodeSet Sorted(NodeId fusion_block) const;
   std::string Name(NodeId id) const { return absl::StrCat(graph_.node(id).op, " '", graph_.node(id).name, "'"); }
 
   const ecg::Graph& graph_;
   const std::vector<MappingType>& types_;
   const DeviceModel& device_;
-  BlockOracle& oracle_;
+  FusionOracle& oracle_;
   const PlanOptions& options_;
   const Answers& answers_;
   QuotientGraph quotient_;
@@ -169,7 +169,7 @@ class Round {
   std::vector<FusionQuestion> unanswered_;
   std::map<std::pair<NodeId, NodeId>, Decision> decisions_;
   std::map<std::pair<NodeId, NodeId>, Colour> colours_;  // of the decisions; a profiled one is yellow
-  std::vector<MappingType> block_types_;  // by QuotientGraph::Block
+  std::vector<MappingType> block_types_;                 // by QuotientGraph::Fusion block
   const bool epilogues_first_;
   const Asker asker_;
   const int turn_;
@@ -213,7 +213,7 @@ absl::Status Round::Run(const std::function<void(int64_t)>& progress) {
 }
 
 // Tries pairs of fusion blocks that Table 3 keeps apart, those that hand over most bytes first. What a task can hold of
-// an intermediate result between two products need not be written (FusionStitching's block composition).
+// an intermediate result between two products need not be written (FusionStitching's fusion block composition).
 absl::Status Round::StitchBeyondTable() {
   std::vector<std::pair<NodeId, NodeId>> edges;
   std::vector<double> bytes;
@@ -231,16 +231,16 @@ absl::Status Round::StitchBeyondTable() {
   // that share a fusion block do not count as alike: once one has fused, the next is another question.
   using Look = std::tuple<double, double, double>;
   std::vector<Look> looks;
-  std::map<Look, std::pair<std::set<NodeId>, std::set<NodeId>>> blocks;
+  std::map<Look, std::pair<std::set<NodeId>, std::set<NodeId>>> fusion_blocks;
   for (size_t e = 0; e < edges.size(); ++e) {
     const auto [producer, consumer] = edges[e];
     looks.emplace_back(bytes[e], oracle_.EstimateNs(graph_, Sorted(producer)),
                        oracle_.EstimateNs(graph_, Sorted(consumer)));
-    blocks[looks[e]].first.insert(quotient_.Block(producer));
-    blocks[looks[e]].second.insert(quotient_.Block(consumer));
+    fusion_blocks[looks[e]].first.insert(quotient_.Block(producer));
+    fusion_blocks[looks[e]].second.insert(quotient_.Block(consumer));
   }
   const auto alike = [&](size_t e) {
-    const auto& [producers, consumers] = blocks[looks[e]];
+    const auto& [producers, consumers] = fusion_blocks[looks[e]];
     return static_cast<double>(std::min(producers.size(), consumers.size()));
   };
   for (size_t e : order) {
@@ -254,8 +254,7 @@ absl::Status Round::StitchBeyondTable() {
     const double first_ns = oracle_.EstimateNs(graph_, Sorted(producer));
     const double second_ns = oracle_.EstimateNs(graph_, Sorted(consumer));
     if (saved_ns * alike(e) < kWorthHolding * 2 * std::min(first_ns, second_ns)) {
-      Decision& decision =
-          decisions_.try_emplace({producer, consumer}, MakeDecision(producer, consumer)).first->second;
+      Decision& decision = decisions_.try_emplace({producer, consumer}, MakeDecision(producer, consumer)).first->second;
       if (colours_.try_emplace({producer, consumer}, Colour::kRed).first->second == Colour::kRed) {
         decision.reason = absl::StrFormat("%s; fusing could save at most %.1f of %.1f us", TableRow(first, second),
                                           saved_ns / 1e3, (first_ns + second_ns) / 1e3);
@@ -406,8 +405,8 @@ int64_t Round::HandedOver(NodeId producer, NodeId consumer) const {
   return bytes;
 }
 
-NodeSet Round::Sorted(NodeId block) const {
-  NodeSet nodes = quotient_.Members(block);
+NodeSet Round::Sorted(NodeId fusion_block) const {
+  NodeSet nodes = quotient_.Members(fusion_block);
   std::sort(nodes.begin(), nodes.end());
   return nodes;
 }
@@ -437,7 +436,7 @@ absl::StatusOr<Round::Verdict> Round::TryFuse(NodeId producer, NodeId consumer, 
         absl::StrCat("the fused kernel would have ", fused.size(), " operators, and ", kMostOperators, " is the limit");
     return Verdict::kRefused;
   }
-  if (const absl::StatusOr<BlockAccount> fit = oracle_.Fit(graph_, {fused}); !fit.ok()) {
+  if (const absl::StatusOr<FusionBlockAccount> fit = oracle_.Fit(graph_, {fused}); !fit.ok()) {
     decision.reason = absl::StrCat("they cannot be one kernel: ", fit.status().message());
     return Verdict::kRefused;
   }
@@ -519,7 +518,7 @@ absl::StatusOr<bool> Round::ProfileAgrees(const FusionQuestion& question, double
 
 FusionPlan Round::Finish() {
   FusionPlan plan;
-  for (NodeSet& nodes : quotient_.Blocks()) plan.blocks.push_back({std::move(nodes)});
+  for (NodeSet& nodes : quotient_.Blocks()) plan.fusion_blocks.push_back({std::move(nodes)});
   for (NodeId id = 0; id < static_cast<NodeId>(types_.size()); ++id) {
     for (ecg::ValueId v : graph_.node(id).inputs) {
       const NodeId producer = v == ecg::kNone ? ecg::kNone : graph_.value(v).producer;
@@ -558,7 +557,7 @@ class DnnFusion : public Planner {
   DnnFusion(const char* name, bool epilogues_first) : name_(name), epilogues_first_(epilogues_first) {}
   const char* name() const override { return name_; }
 
-  absl::StatusOr<FusionPlan> Plan(const ecg::Graph& graph, const DeviceModel& device, BlockOracle& oracle,
+  absl::StatusOr<FusionPlan> Plan(const ecg::Graph& graph, const DeviceModel& device, FusionOracle& oracle,
                                   const PlanOptions& options) const override {
     const DeviceModel typical = device.WithTypicalRates();  // the same at every registration of a device
     std::vector<MappingType> types;
@@ -572,7 +571,7 @@ class DnnFusion : public Planner {
     };
     auto ask = [&](const std::vector<FusionQuestion>& questions,
                    const std::vector<FusionQuestion>& maybe) -> absl::Status {
-      ASSIGN_OR_RETURN(const BlockAnswers given, oracle.Compare(graph, WaysOf(questions), WaysOf(maybe)));
+      ASSIGN_OR_RETURN(const FusionAnswers given, oracle.Compare(graph, WaysOf(questions), WaysOf(maybe)));
       if (given.asked.size() != questions.size() || given.maybe.size() > maybe.size()) {
         return absl::InternalError(absl::StrCat(given.asked.size(), " answers to ", questions.size(), " questions"));
       }

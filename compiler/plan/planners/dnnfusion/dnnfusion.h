@@ -3,9 +3,9 @@
 // (compiler/plan/mapping_table.h), the quotient graph and the oracle allow. README.md lists where it departs from the
 // paper.
 //
-// Each step asks the cheapest question first: Table 3, then convexity, then BlockOracle::Fit, and a latency
+// Each step asks the cheapest question first: Table 3, then convexity, then FusionOracle::Fit, and a latency
 // only for yellow combinations that all the others accept. Planning is deterministic given the oracle's answers. It
-// fails with CANCELLED when `PlanOptions::cancelled` says so, or with the error of BlockOracle::Compare.
+// fails with CANCELLED when `PlanOptions::cancelled` says so, or with the error of FusionOracle::Compare.
 #ifndef FUSION_COMPILER_PLAN_PLANNERS_DNNFUSION_DNNFUSION_H_
 #define FUSION_COMPILER_PLAN_PLANNERS_DNNFUSION_DNNFUSION_H_
 

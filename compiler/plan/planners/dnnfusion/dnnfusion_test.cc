@@ -20,7 +20,7 @@ ecg::Graph Parsed(const std::string& text) {
 }
 
 // Values name their nodes: "a+b" is the fusion block of the nodes that make %a and %b.
-std::string BlockName(const ecg::Graph& graph, const std::vector<ecg::NodeId>& nodes) {
+std::string FusionBlockName(const ecg::Graph& graph, const std::vector<ecg::NodeId>& nodes) {
   std::vector<std::string> names;
   names.reserve(nodes.size());
   for (ecg::NodeId id : nodes) names.push_back(graph.value(graph.node(id).outputs[0]).name);
@@ -28,47 +28,48 @@ std::string BlockName(const ecg::Graph& graph, const std::vector<ecg::NodeId>& n
 }
 
 // The planner asks for one fusion block, or two: "Conv > Relu".
-std::string QuestionName(const ecg::Graph& graph, const BlockComparison& question) {
+std::string QuestionName(const ecg::Graph& graph, const FusionComparison& question) {
   EXPECT_EQ(question.ways.size(), 2u);
   EXPECT_EQ(question.ways.at(0).size(), 1u);
   std::vector<std::string> apart;
-  for (const FusionBlock& block : question.ways.at(1)) apart.push_back(BlockName(graph, block.nodes));
+  for (const FusionBlock& fusion_block : question.ways.at(1))
+    apart.push_back(FusionBlockName(graph, fusion_block.nodes));
   return absl::StrJoin(apart, " > ");
 }
 
 // Accepts every fusion block but those listed. Latencies are in us: 10 for a fusion block, unless listed.
-class FakeOracle : public BlockOracle {
+class FakeOracle : public FusionOracle {
  public:
-  absl::StatusOr<BlockAccount> Fit(const ecg::Graph& graph, const FusionBlock& block) override {
+  absl::StatusOr<FusionBlockAccount> Fit(const ecg::Graph& graph, const FusionBlock& fusion_block) override {
     ++fit_calls;
-    EXPECT_TRUE(std::is_sorted(block.nodes.begin(), block.nodes.end()));
-    if (refused.count(BlockName(graph, block.nodes))) {
+    EXPECT_TRUE(std::is_sorted(fusion_block.nodes.begin(), fusion_block.nodes.end()));
+    if (refused.count(FusionBlockName(graph, fusion_block.nodes))) {
       return absl::FailedPreconditionError("scratch of 2 MiB exceeds L2");
     }
-    return BlockAccount();
+    return FusionBlockAccount();
   }
-  absl::StatusOr<BlockAnswers> Compare(const ecg::Graph& graph, const std::vector<BlockComparison>& questions,
-                                      const std::vector<BlockComparison>& maybe) override {
+  absl::StatusOr<FusionAnswers> Compare(const ecg::Graph& graph, const std::vector<FusionComparison>& questions,
+                                        const std::vector<FusionComparison>& maybe) override {
     if (!failure.ok()) return failure;
-    BlockAnswers answers;
+    FusionAnswers answers;
     std::vector<std::string> names, maybe_names;
     auto latency = [&](const std::vector<ecg::NodeId>& nodes) {
-      auto it = latency_us.find(BlockName(graph, nodes));
+      auto it = latency_us.find(FusionBlockName(graph, nodes));
       return 1e3 * (it == latency_us.end() ? 10 : it->second);
     };
-    auto answer = [&](const BlockComparison& question) {
+    auto answer = [&](const FusionComparison& question) {
       WayLatencies latencies;
       for (const std::vector<FusionBlock>& way : question.ways) {
         latencies.push_back({0, source});
-        for (const FusionBlock& block : way) latencies.back().latency_ns += latency(block.nodes);
+        for (const FusionBlock& fusion_block : way) latencies.back().latency_ns += latency(fusion_block.nodes);
       }
       return latencies;
     };
-    for (const BlockComparison& question : questions) {
+    for (const FusionComparison& question : questions) {
       names.push_back(QuestionName(graph, question));
       answers.asked.push_back(answer(question));
     }
-    for (const BlockComparison& question : maybe) {
+    for (const FusionComparison& question : maybe) {
       maybe_names.push_back(QuestionName(graph, question));
       answers.maybe.emplace_back(answer(question));
     }
@@ -77,11 +78,11 @@ class FakeOracle : public BlockOracle {
     return answers;
   }
   double EstimateNs(const ecg::Graph& graph, const std::vector<ecg::NodeId>& nodes) override {
-    const auto it = estimates_ns.find(BlockName(graph, nodes));
+    const auto it = estimates_ns.find(FusionBlockName(graph, nodes));
     return it == estimates_ns.end() ? estimate_ns : it->second;
   }
   int Devices() const override { return devices; }
-  absl::StatusOr<bool> Knows(const ecg::Graph& graph, const BlockComparison& question) override {
+  absl::StatusOr<bool> Knows(const ecg::Graph& graph, const FusionComparison& question) override {
     return known.count(QuestionName(graph, question)) > 0;
   }
   LatencySource source = LatencySource::kDatabase;
@@ -108,25 +109,27 @@ class DnnFusionTest : public testing::Test {
     if (!plan.ok()) return {};
     plan_ = *std::move(plan);
     EXPECT_TRUE(CheckPlan(graph_, plan_).ok()) << CheckPlan(graph_, plan_);
-    std::vector<std::string> blocks;
-    for (const FusionBlock& block : plan_.blocks) blocks.push_back(BlockName(graph_, block.nodes));
-    return blocks;
+    std::vector<std::string> fusion_blocks;
+    for (const FusionBlock& fusion_block : plan_.fusion_blocks)
+      fusion_blocks.push_back(FusionBlockName(graph_, fusion_block.nodes));
+    return fusion_blocks;
   }
   // Returns the decision on the edge between the nodes that make these values.
   Decision Of(const std::string& producer, const std::string& consumer) {
     for (const Decision& d : plan_.decisions) {
-      if (BlockName(graph_, {d.producer}) == producer && BlockName(graph_, {d.consumer}) == consumer) return d;
+      if (FusionBlockName(graph_, {d.producer}) == producer && FusionBlockName(graph_, {d.consumer}) == consumer)
+        return d;
     }
     ADD_FAILURE() << "no decision on " << producer << " -> " << consumer;
     return {};
   }
   // Are the nodes that make these values in one fusion block?
   bool Together(const std::string& producer, const std::string& consumer) {
-    for (const FusionBlock& block : plan_.blocks) {
+    for (const FusionBlock& fusion_block : plan_.fusion_blocks) {
       bool has_producer = false, has_consumer = false;
-      for (ecg::NodeId id : block.nodes) {
-        has_producer |= BlockName(graph_, {id}) == producer;
-        has_consumer |= BlockName(graph_, {id}) == consumer;
+      for (ecg::NodeId id : fusion_block.nodes) {
+        has_producer |= FusionBlockName(graph_, {id}) == producer;
+        has_consumer |= FusionBlockName(graph_, {id}) == consumer;
       }
       if (has_producer || has_consumer) return has_producer && has_consumer;
     }
@@ -443,17 +446,17 @@ TEST_F(DnnFusionTest, DiamondIsOneBlock) {
 }
 
 TEST_F(DnnFusionTest, NoCycleThroughTwoBlocks) {
-  // Blocks p -> q and r -> s, with edges p -> s and r -> q: each fusion block is convex alone, but together they form a
-  // cycle.
+  // Fusion blocks p -> q and r -> s, with edges p -> s and r -> q: each fusion block is convex alone, but together they
+  // form a cycle.
   oracle_.refused = {"p+q+s", "p+r+q"};
-  const auto blocks = Blocks(R"(graph g(%x: f32[8], %y: f32[8]) {
+  const auto fusion_blocks = Blocks(R"(graph g(%x: f32[8], %y: f32[8]) {
     %p: f32[8] = Relu(%x)
     %r: f32[8] = Exp(%y)
     %q: f32[8] = Add(%p, %r)
     %s: f32[8] = Sub(%r, %p)
     return %q, %s
   })");
-  EXPECT_THAT(blocks, ElementsAre("r", "p+q", "s"));
+  EXPECT_THAT(fusion_blocks, ElementsAre("r", "p+q", "s"));
   EXPECT_THAT(Of("r", "s").reason, HasSubstr("would close a cycle"));
 }
 
@@ -544,9 +547,9 @@ TEST_F(DnnFusionTest, BlocksDoNotGrowWithoutEnd) {
     last = absl::StrCat("%a", i);
   }
   Blocks(absl::StrCat(text, "  return ", last, "\n}"));
-  ASSERT_EQ(plan_.blocks.size(), 3u);
-  EXPECT_EQ(plan_.blocks[0].nodes.size(), 64u);
-  EXPECT_EQ(plan_.blocks[1].nodes.size(), 64u);
+  ASSERT_EQ(plan_.fusion_blocks.size(), 3u);
+  EXPECT_EQ(plan_.fusion_blocks[0].nodes.size(), 64u);
+  EXPECT_EQ(plan_.fusion_blocks[1].nodes.size(), 64u);
   EXPECT_EQ(Of("a63", "a64").reason, "the fused kernel would have 65 operators, and 64 is the limit");
 }
 

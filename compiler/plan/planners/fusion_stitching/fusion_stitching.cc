@@ -44,7 +44,8 @@ struct Settled {
 class Stitcher {
  public:
   Stitcher(const ecg::Graph& graph, const std::vector<OperatorTraits>& traits, const FusionPlan& xla,
-           const KernelGraph& kernels, const DeltaEvaluator& evaluator, BlockOracle& oracle, const PlanOptions& options)
+           const KernelGraph& kernels, const DeltaEvaluator& evaluator, FusionOracle& oracle,
+           const PlanOptions& options)
       : graph_(graph),
         traits_(traits),
         xla_(xla),
@@ -66,7 +67,7 @@ class Stitcher {
   // Cuts the pattern, in topological order, where the delta evaluator says that least is lost. Nothing if no cut is
   // allowed: then its vertices stay apart.
   std::optional<std::pair<Pattern, Pattern>> Cut(const Pattern& pattern) const;
-  BlockComparison Ways(const Stitched& stitched) const;
+  FusionComparison Ways(const Stitched& stitched) const;
   absl::Status Cancelled() const {
     return options_.cancelled && options_.cancelled() ? absl::CancelledError("planning was cancelled")
                                                       : absl::OkStatus();
@@ -77,14 +78,14 @@ class Stitcher {
   const FusionPlan& xla_;  // its fusion blocks are the vertices
   const KernelGraph& kernels_;
   const DeltaEvaluator& evaluator_;
-  BlockOracle& oracle_;
+  FusionOracle& oracle_;
   const PlanOptions& options_;
   std::map<Pattern, Settled> settled_;
   std::map<Pattern, std::string> refused_;  // why it is no kernel
 };
 
 FusionBlock Stitcher::BlockOf(const Pattern& pattern) const {
-  FusionBlock block(kernels_.Nodes(pattern));
+  FusionBlock fusion_block(kernels_.Nodes(pattern));
   const auto inside = [&](int v) { return std::binary_search(pattern.begin(), pattern.end(), v); };
   std::set<ecg::ValueId> stored;  // that vertices outside read
   for (int v : pattern) {
@@ -92,20 +93,20 @@ FusionBlock Stitcher::BlockOf(const Pattern& pattern) const {
       if (!std::all_of(value.readers.begin(), value.readers.end(), inside)) stored.insert(value.value);
     }
   }
-  for (NodeId id : block.nodes) {
+  for (NodeId id : fusion_block.nodes) {
     for (ecg::ValueId v : graph_.node(id).outputs) {
       if (v == ecg::kNone || graph_.IsOutput(v)) continue;
       const std::vector<NodeId>& readers = graph_.value(v).consumers;
       const bool all_members = std::all_of(readers.begin(), readers.end(), [&](NodeId reader) {
-        return std::binary_search(block.nodes.begin(), block.nodes.end(), reader);
+        return std::binary_search(fusion_block.nodes.begin(), fusion_block.nodes.end(), reader);
       });
-      if (all_members && stored.count(v) > 0) block.kept.push_back(v);
-      if (!all_members && stored.count(v) == 0) block.unread.push_back(v);
+      if (all_members && stored.count(v) > 0) fusion_block.kept.push_back(v);
+      if (!all_members && stored.count(v) == 0) fusion_block.unread.push_back(v);
     }
   }
-  std::sort(block.unread.begin(), block.unread.end());
-  std::sort(block.kept.begin(), block.kept.end());
-  return block;
+  std::sort(fusion_block.unread.begin(), fusion_block.unread.end());
+  std::sort(fusion_block.kept.begin(), fusion_block.kept.end());
+  return fusion_block;
 }
 
 // Sub-roots are the outputs of groups that have a schedule of their own (§4.2). Reductions always are: no schedule
@@ -115,8 +116,8 @@ absl::StatusOr<Stitched> Stitcher::FastestGrouping(const Pattern& pattern) const
   Stitched best;
   best.pattern = pattern;
   for (int v : pattern) best.apart_ns += kernels_[v].estimate_ns;
-  FusionBlock block = BlockOf(pattern);
-  const std::vector<HandOver> edges = InnerHandOvers(graph_, block);
+  FusionBlock fusion_block = BlockOf(pattern);
+  const std::vector<HandOver> edges = InnerHandOvers(graph_, fusion_block);
   std::vector<NodeId> expensive;
   for (const HandOver& edge : edges) {
     if (traits_[edge.producer].kind == OperatorKind::kExpensiveMap) expensive.push_back(edge.producer);
@@ -131,13 +132,13 @@ absl::StatusOr<Stitched> Stitcher::FastestGrouping(const Pattern& pattern) const
   absl::Status refusal;
   bool fits = false;
   for (const std::vector<NodeId>& roots : groupings) {
-    block.inner.clear();
+    fusion_block.inner.clear();
     for (const HandOver& edge : edges) {
       if (!std::binary_search(roots.begin(), roots.end(), edge.producer)) continue;
-      block.inner.push_back(edge);
-      block.inner.back().nearest = Scope::kBlock;
+      fusion_block.inner.push_back(edge);
+      fusion_block.inner.back().nearest = Scope::kBlock;
     }
-    const absl::StatusOr<BlockAccount> fit = oracle_.Fit(graph_, block);
+    const absl::StatusOr<FusionBlockAccount> fit = oracle_.Fit(graph_, fusion_block);
     if (!fit.ok()) {
       if (refusal.ok()) refusal = fit.status();
       continue;
@@ -153,7 +154,7 @@ absl::StatusOr<Stitched> Stitcher::FastestGrouping(const Pattern& pattern) const
     if (fits && fit->estimate_ns >= best.fused_ns) continue;
     fits = true;
     best.fused_ns = fit->estimate_ns;
-    best.inner = block.inner;
+    best.inner = fusion_block.inner;
   }
   if (!fits) return refusal;
   return best;
@@ -220,23 +221,23 @@ absl::StatusOr<std::vector<Stitched>> Stitcher::Best(const std::vector<std::vect
   return best;
 }
 
-BlockComparison Stitcher::Ways(const Stitched& stitched) const {
-  BlockComparison ways;
+FusionComparison Stitcher::Ways(const Stitched& stitched) const {
+  FusionComparison ways;
   ways.ways.resize(2);
   ways.ways[0].push_back(BlockOf(stitched.pattern));
   ways.ways[0][0].inner = stitched.inner;
-  for (int v : stitched.pattern) ways.ways[1].push_back(xla_.blocks[v]);
+  for (int v : stitched.pattern) ways.ways[1].push_back(xla_.fusion_blocks[v]);
   return ways;
 }
 
 absl::Status Stitcher::Confirm(std::vector<Stitched>* chosen) {
-  std::vector<BlockComparison> questions;
+  std::vector<FusionComparison> questions;
   std::vector<size_t> asked;
   for (size_t k = 0; k < chosen->size(); ++k) {
     const Stitched& one = (*chosen)[k];
     const double longer = std::max(one.fused_ns, one.apart_ns), shorter = std::min(one.fused_ns, one.apart_ns);
     if (longer < options_.negligible_ns) continue;
-    BlockComparison ways = Ways(one);
+    FusionComparison ways = Ways(one);
     if (longer > options_.trusted_factor * shorter) {
       ASSIGN_OR_RETURN(const bool known, oracle_.Knows(graph_, ways));
       if (!known) continue;
@@ -246,7 +247,7 @@ absl::Status Stitcher::Confirm(std::vector<Stitched>* chosen) {
   }
   if (questions.empty()) return absl::OkStatus();
   RETURN_IF_ERROR(Cancelled());
-  ASSIGN_OR_RETURN(const BlockAnswers answers, oracle_.Compare(graph_, questions, {}));
+  ASSIGN_OR_RETURN(const FusionAnswers answers, oracle_.Compare(graph_, questions, {}));
   if (answers.asked.size() != questions.size()) {
     return absl::InternalError(absl::StrCat(answers.asked.size(), " answers to ", questions.size(), " questions"));
   }
@@ -280,11 +281,11 @@ absl::StatusOr<FusionPlan> Stitcher::Finish(const std::vector<Stitched>& chosen)
   for (int v = 0; v < kernels_.size(); ++v) {
     if (kernel_of[v] >= 0) continue;
     sets.push_back(kernels_[v].members);
-    asked[sets.back()] = xla_.blocks[v].inner;
+    asked[sets.back()] = xla_.fusion_blocks[v].inner;
   }
   FusionPlan plan;
-  ASSIGN_OR_RETURN(plan.blocks, BlocksOfCover(graph_, sets));
-  for (FusionBlock& block : plan.blocks) block.inner = asked[block.Members()];
+  ASSIGN_OR_RETURN(plan.fusion_blocks, BlocksOfCover(graph_, sets));
+  for (FusionBlock& fusion_block : plan.fusion_blocks) fusion_block.inner = asked[fusion_block.Members()];
 
   std::vector<int> stored_by(graph_.nodes().size(), -1);  // by node: the vertex of which it is a root
   for (int v = 0; v < kernels_.size(); ++v) {
@@ -338,7 +339,7 @@ class FusionStitching : public Planner {
   const char* name() const override { return "fusion_stitching"; }
   bool WantsOpened() const override { return true; }
 
-  absl::StatusOr<FusionPlan> Plan(const ecg::Graph& graph, const DeviceModel& device, BlockOracle& oracle,
+  absl::StatusOr<FusionPlan> Plan(const ecg::Graph& graph, const DeviceModel& device, FusionOracle& oracle,
                                   const PlanOptions& options) const override {
     const DeviceModel typical = device.WithTypicalRates();  // the same at every registration of a device
     const std::vector<OperatorTraits> traits = TraitsOf(graph);

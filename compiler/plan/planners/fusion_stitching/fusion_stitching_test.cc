@@ -135,9 +135,9 @@ TEST_F(FusionStitchingTest, ExpensiveMapsAreTriedAsSubRoots) {
   oracle_.refuse = nullptr;
   class Keeping : public AcceptingOracle {
    public:
-    absl::StatusOr<BlockAccount> Fit(const ecg::Graph& graph, const FusionBlock& block) override {
-      absl::StatusOr<BlockAccount> account = AcceptingOracle::Fit(graph, block);
-      const bool kept = std::any_of(block.inner.begin(), block.inner.end(),
+    absl::StatusOr<FusionBlockAccount> Fit(const ecg::Graph& graph, const FusionBlock& fusion_block) override {
+      absl::StatusOr<FusionBlockAccount> account = AcceptingOracle::Fit(graph, fusion_block);
+      const bool kept = std::any_of(fusion_block.inner.begin(), fusion_block.inner.end(),
                                     [](const HandOver& edge) { return edge.nearest == Scope::kBlock; });
       if (account.ok() && kept) account->estimate_ns /= 2;
       return account;
@@ -146,14 +146,14 @@ TEST_F(FusionStitchingTest, ExpensiveMapsAreTriedAsSubRoots) {
   Read("graph g(%x: f32[64, 256]) {\n %a: f32[64, 256] = Exp(%x)\n %b: f32[64, 256] = Exp(%a)\n return %b\n}");
   auto plan = FusionStitchingPlanner()->Plan(graph_, device_, keeping, options_);
   ASSERT_TRUE(plan.ok()) << plan.status();
-  ASSERT_EQ(plan->blocks.size(), 1u);
-  ASSERT_EQ(plan->blocks[0].inner.size(), 1u);
-  EXPECT_EQ(plan->blocks[0].inner[0].nearest, Scope::kBlock);
+  ASSERT_EQ(plan->fusion_blocks.size(), 1u);
+  ASSERT_EQ(plan->fusion_blocks[0].inner.size(), 1u);
+  EXPECT_EQ(plan->fusion_blocks[0].inner[0].nearest, Scope::kBlock);
 }
 
 TEST_F(FusionStitchingTest, WhatCannotBeOneKernelIsCutWhereLeastIsLost) {
   // Only pairs of the chain a, b, c, d fit.
-  oracle_.refuse = [](const ecg::Graph&, const FusionBlock& block) { return block.nodes.size() > 2; };
+  oracle_.refuse = [](const ecg::Graph&, const FusionBlock& fusion_block) { return fusion_block.nodes.size() > 2; };
   EXPECT_THAT(Blocks(Vertices(64, {{"a", {}}, {"b", {"a"}}, {"c", {"b"}}, {"d", {"c"}}}, "%d")),
               ElementsAre("a+b", "c+d"));
   bool refused = false;
@@ -167,8 +167,8 @@ TEST_F(FusionStitchingTest, WhatCannotBeOneKernelIsCutWhereLeastIsLost) {
 
 TEST_F(FusionStitchingTest, WhatIsMeasuredSlowerStaysApart) {
   oracle_.source = LatencySource::kMeasured;
-  oracle_.latency = [](const ecg::Graph&, const FusionBlock& block) {
-    return block.nodes.size() > 1 ? 9000.0 : 1000.0;
+  oracle_.latency = [](const ecg::Graph&, const FusionBlock& fusion_block) {
+    return fusion_block.nodes.size() > 1 ? 9000.0 : 1000.0;
   };
   const std::string chain = Vertices(64, {{"a", {}}, {"b", {"a"}}}, "%b");
   EXPECT_THAT(Blocks(chain), ElementsAre("a", "b"));

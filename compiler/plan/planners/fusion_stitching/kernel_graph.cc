@@ -40,7 +40,8 @@ std::map<ValueId, int64_t> PiecesOf(const ecg::Graph& graph, const std::vector<N
 }  // namespace
 
 absl::StatusOr<KernelGraph> KernelGraph::Make(const ecg::Graph& graph, const std::vector<OperatorTraits>& traits,
-                                              const FusionPlan& plan, BlockOracle& oracle, const PlanOptions& options) {
+                                              const FusionPlan& plan, FusionOracle& oracle,
+                                              const PlanOptions& options) {
   std::vector<std::map<ValueId, int64_t>> pieces;
   for (NodeId id = 0; id < static_cast<NodeId>(graph.nodes().size()); ++id) {
     if (options.cancelled && options.cancelled()) return absl::CancelledError("planning was cancelled");
@@ -48,16 +49,16 @@ absl::StatusOr<KernelGraph> KernelGraph::Make(const ecg::Graph& graph, const std
   }
   KernelGraph made;
   std::map<ValueId, int> stored_by;
-  for (const FusionBlock& block : plan.blocks) {
+  for (const FusionBlock& fusion_block : plan.fusion_blocks) {
     if (options.cancelled && options.cancelled()) return absl::CancelledError("planning was cancelled");
     const int v = made.size();
     Vertex& vertex = made.vertices_.emplace_back();
-    vertex.members = block.Members();
+    vertex.members = fusion_block.Members();
     std::vector<OperatorTraits> of_members;
     for (NodeId id : vertex.members) of_members.push_back(traits[id]);
     vertex.memory_intensive = IsMemoryIntensive(of_members);
-    const absl::StatusOr<BlockAccount> fit = oracle.Fit(graph, block);
-    vertex.estimate_ns = fit.ok() ? fit->estimate_ns : oracle.EstimateNs(graph, block.nodes);
+    const absl::StatusOr<FusionBlockAccount> fit = oracle.Fit(graph, fusion_block);
+    vertex.estimate_ns = fit.ok() ? fit->estimate_ns : oracle.EstimateNs(graph, fusion_block.nodes);
     if (fit.ok()) vertex.tasks = std::max<int64_t>(1, fit->tasks);
     const std::map<ValueId, int64_t> of_reads = PiecesOf(graph, vertex.members, pieces);
     std::set<ValueId> seen;
@@ -83,7 +84,7 @@ absl::StatusOr<KernelGraph> KernelGraph::Make(const ecg::Graph& graph, const std
     }
     std::sort(vertex.producers.begin(), vertex.producers.end());
     vertex.producers.erase(std::unique(vertex.producers.begin(), vertex.producers.end()), vertex.producers.end());
-    for (ValueId value : LiveOut(graph, block)) {
+    for (ValueId value : LiveOut(graph, fusion_block)) {
       StoredValue& stored = vertex.stores.emplace_back();
       stored.value = value;
       stored.bytes = ecg::ValueBytes(graph.value(value));

@@ -43,7 +43,7 @@ class KernelGraph {
  public:
   // `plan` is that of FuseLikeXla. Fails with CANCELLED.
   static absl::StatusOr<KernelGraph> Make(const ecg::Graph& graph, const std::vector<OperatorTraits>& traits,
-                                          const FusionPlan& plan, BlockOracle& oracle, const PlanOptions& options);
+                                          const FusionPlan& plan, FusionOracle& oracle, const PlanOptions& options);
 
   const std::vector<Vertex>& vertices() const { return vertices_; }
   const Vertex& operator[](int v) const { return vertices_[v]; }

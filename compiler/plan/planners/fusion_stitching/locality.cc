@@ -67,7 +67,7 @@ std::map<ecg::ValueId, int64_t> PiecesByOperand(const ecg::Graph& graph, ecg::No
   for (ecg::ValueId v : graph.node(node).outputs) {
     if (v != ecg::kNone) outputs.push_back(v);
   }
-  const absl::StatusOr<ops::LoweredBlock> lowered = ops::LowerNodes(graph, {node}, outputs);
+  const absl::StatusOr<ops::LoweredFusionBlock> lowered = ops::LowerNodes(graph, {node}, outputs);
   if (!lowered.ok()) return result;
   const te::Program& program = lowered->program;
   // What the operator hands over inside itself must be local, too.

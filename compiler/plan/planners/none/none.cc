@@ -6,11 +6,11 @@ namespace {
 class None : public Planner {
  public:
   const char* name() const override { return "none"; }
-  absl::StatusOr<FusionPlan> Plan(const ecg::Graph& graph, const DeviceModel&, BlockOracle&,
+  absl::StatusOr<FusionPlan> Plan(const ecg::Graph& graph, const DeviceModel&, FusionOracle&,
                                   const PlanOptions&) const override {
     FusionPlan plan;
     for (ecg::NodeId id = 0; id < static_cast<int>(graph.nodes().size()); ++id) {
-      plan.blocks.push_back({{id}});
+      plan.fusion_blocks.push_back({{id}});
     }
     return plan;
   }

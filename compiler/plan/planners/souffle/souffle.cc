@@ -36,8 +36,8 @@ constexpr double kHopeless = 1.5;
 
 // A kernel, and what it costs by the cost model.
 struct Priced {
-  FusionBlock block;
-  BlockAccount account;
+  FusionBlock fusion_block;
+  FusionBlockAccount account;
 };
 
 // What a plan asks of the hand-overs of a kernel.
@@ -49,7 +49,7 @@ enum class HandOvers {
 
 class Partition {
  public:
-  Partition(const ecg::Graph& graph, const DeviceModel& device, BlockOracle& oracle, const PlanOptions& options)
+  Partition(const ecg::Graph& graph, const DeviceModel& device, FusionOracle& oracle, const PlanOptions& options)
       : graph_(graph), device_(device), oracle_(oracle), options_(options) {}
 
   absl::Status Start(CutAt cut_at) {
@@ -82,7 +82,7 @@ class Partition {
 
   const ecg::Graph& graph_;
   const DeviceModel& device_;
-  BlockOracle& oracle_;
+  FusionOracle& oracle_;
   const PlanOptions& options_;
   std::vector<ecg::NodeExpressions> facts_;
   std::vector<Element> elements_;
@@ -98,27 +98,27 @@ NodeSet Partition::NodesOf(size_t first, size_t last) const {
 }
 
 FusionBlock Partition::Asking(const NodeSet& nodes, HandOvers hand_overs) const {
-  FusionBlock block(nodes);
-  if (hand_overs == HandOvers::kTask) return block;
-  for (HandOver edge : InnerHandOvers(graph_, block)) {
+  FusionBlock fusion_block(nodes);
+  if (hand_overs == HandOvers::kTask) return fusion_block;
+  for (HandOver edge : InnerHandOvers(graph_, fusion_block)) {
     const auto relies = facts_[edge.consumer].relies_on.find(edge.value);
     const bool many = relies != facts_[edge.consumer].relies_on.end() && relies->second == te::Dependence::kMany;
     edge.furthest = Scope::kDevice;
     // Within an element nothing crosses tiles but what a reduction of its own reads.
     if (hand_overs == HandOvers::kBarriers && many) edge.nearest = Scope::kDevice;
-    block.inner.push_back(edge);
+    fusion_block.inner.push_back(edge);
   }
-  std::sort(block.inner.begin(), block.inner.end());
-  return block;
+  std::sort(fusion_block.inner.begin(), fusion_block.inner.end());
+  return fusion_block;
 }
 
 std::optional<Priced> Partition::Kernel(const NodeSet& nodes) {
   std::optional<Priced> best;
   const auto try_one = [&](HandOvers hand_overs) {
-    FusionBlock block = Asking(nodes, hand_overs);
-    if (hand_overs != HandOvers::kTask && block.inner.empty()) return;
-    const absl::StatusOr<BlockAccount> fit = oracle_.Fit(graph_, block);
-    if (fit.ok() && (!best || fit->estimate_ns < best->account.estimate_ns)) best = {std::move(block), *fit};
+    FusionBlock fusion_block = Asking(nodes, hand_overs);
+    if (hand_overs != HandOvers::kTask && fusion_block.inner.empty()) return;
+    const absl::StatusOr<FusionBlockAccount> fit = oracle_.Fit(graph_, fusion_block);
+    if (fit.ok() && (!best || fit->estimate_ns < best->account.estimate_ns)) best = {std::move(fusion_block), *fit};
   };
   try_one(HandOvers::kTask);
   if (nodes.size() == 1) {
@@ -205,7 +205,7 @@ absl::StatusOr<FusionPlan> Partition::ByResources() {
     if (element.routine || (e > 0 && elements_[e - 1].routine)) {
       why = "no expression describes what one of them does";
     } else if (element.compute_intensive) {
-      BlockAccount alone;
+      FusionBlockAccount alone;
       if (const auto fit = oracle_.Fit(graph_, FusionBlock({element.anchor})); fit.ok()) alone = *fit;
       const int64_t its_grid = alone.work_groups;
       int64_t its_registers = 0, its_shared = 0;
@@ -305,8 +305,8 @@ FusionPlan Partition::Finish(std::vector<Priced> kernels) const {
   FusionPlan plan;
   std::vector<int> owner(graph_.nodes().size(), -1);
   for (Priced& kernel : kernels) {
-    for (const NodeId id : kernel.block.nodes) owner[id] = static_cast<int>(plan.blocks.size());
-    plan.blocks.push_back(std::move(kernel.block));
+    for (const NodeId id : kernel.fusion_block.nodes) owner[id] = static_cast<int>(plan.fusion_blocks.size());
+    plan.fusion_blocks.push_back(std::move(kernel.fusion_block));
   }
   std::set<std::pair<NodeId, NodeId>> decided;
   for (NodeId id = 0; id < static_cast<int>(owner.size()); ++id) {
@@ -343,7 +343,7 @@ class Souffle : public Planner {
   Souffle(const char* name, bool by_price) : name_(name), by_price_(by_price) {}
   const char* name() const override { return name_; }
 
-  absl::StatusOr<FusionPlan> Plan(const ecg::Graph& graph, const DeviceModel& device, BlockOracle& oracle,
+  absl::StatusOr<FusionPlan> Plan(const ecg::Graph& graph, const DeviceModel& device, FusionOracle& oracle,
                                   const PlanOptions& options) const override {
     const DeviceModel typical = device.WithTypicalRates();  // the same at every registration of a device
     Partition partition(graph, typical, oracle, options);

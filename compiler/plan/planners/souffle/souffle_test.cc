@@ -22,28 +22,28 @@ ecg::Graph Parsed(const std::string& text) {
 }
 
 std::vector<std::string> Names(const ecg::Graph& graph, const FusionPlan& plan) {
-  std::vector<std::string> blocks;
-  for (const FusionBlock& block : plan.blocks) {
+  std::vector<std::string> fusion_blocks;
+  for (const FusionBlock& fusion_block : plan.fusion_blocks) {
     std::vector<std::string> names;
-    for (const ecg::NodeId id : block.nodes) names.push_back(graph.value(graph.node(id).outputs[0]).name);
-    blocks.push_back(absl::StrJoin(names, "+"));
+    for (const ecg::NodeId id : fusion_block.nodes) names.push_back(graph.value(graph.node(id).outputs[0]).name);
+    fusion_blocks.push_back(absl::StrJoin(names, "+"));
   }
-  return blocks;
+  return fusion_blocks;
 }
 
 // Each kernel costs 10 and 1 for each node; products have the grid and the resources that are given.
-class FakeOracle : public BlockOracle {
+class FakeOracle : public FusionOracle {
  public:
-  absl::StatusOr<BlockAccount> Fit(const ecg::Graph& graph, const FusionBlock& block) override {
-    if (refuses && refuses(block)) return absl::FailedPreconditionError("too large");
-    BlockAccount account;
-    account.estimate_ns = EstimateNs(graph, block.nodes);
-    account.work_groups = grid(block.nodes[0]);
-    account.occupancy = Occupancy{{64, registers(block.nodes[0]), 8192}, 4, 1, "registers"};
+  absl::StatusOr<FusionBlockAccount> Fit(const ecg::Graph& graph, const FusionBlock& fusion_block) override {
+    if (refuses && refuses(fusion_block)) return absl::FailedPreconditionError("too large");
+    FusionBlockAccount account;
+    account.estimate_ns = EstimateNs(graph, fusion_block.nodes);
+    account.work_groups = grid(fusion_block.nodes[0]);
+    account.occupancy = Occupancy{{64, registers(fusion_block.nodes[0]), 8192}, 4, 1, "registers"};
     return account;
   }
-  absl::StatusOr<BlockAnswers> Compare(const ecg::Graph&, const std::vector<BlockComparison>&,
-                                       const std::vector<BlockComparison>&) override {
+  absl::StatusOr<FusionAnswers> Compare(const ecg::Graph&, const std::vector<FusionComparison>&,
+                                        const std::vector<FusionComparison>&) override {
     return absl::InternalError("souffle measures nothing");
   }
   double EstimateNs(const ecg::Graph&, const std::vector<ecg::NodeId>& nodes) override {
@@ -106,7 +106,7 @@ TEST(SoufflePaper, MaxGridTimesMaxOccupancyBinds) {
   // 319 × 8192 bytes of shared memory would be too much, too: 10 × 65536 bytes are 80 work-groups.
   EXPECT_THAT(Names(graph, Plan(SoufflePaperPlanner(), graph, oracle)), ElementsAre("p0+v1", "p1+v2", "p2+v3"));
   largest(79);
-  EXPECT_EQ(Plan(SoufflePaperPlanner(), graph, oracle).blocks.size(), 1u);
+  EXPECT_EQ(Plan(SoufflePaperPlanner(), graph, oracle).fusion_blocks.size(), 1u);
   largest(80);
   const FusionPlan plan = Plan(SoufflePaperPlanner(), graph, oracle);
   EXPECT_THAT(Names(graph, plan), ElementsAre("p0+v1", "p1+v2", "p2+v3"));
@@ -124,18 +124,18 @@ TEST(SoufflePaper, GridAndOccupancyOfDifferentExpressionsCountTogether) {
   FakeOracle oracle;
   oracle.grid = [](ecg::NodeId id) { return id == 0 ? 60 : 10; };
   oracle.registers = [](ecg::NodeId id) { return id == 0 ? 32 : 255; };
-  EXPECT_EQ(Plan(SoufflePaperPlanner(), graph, oracle).blocks.size(), 2u) << "60 × 255 × 64 > 655360";
+  EXPECT_EQ(Plan(SoufflePaperPlanner(), graph, oracle).fusion_blocks.size(), 2u) << "60 × 255 × 64 > 655360";
   oracle.registers = [](ecg::NodeId id) { return id == 0 ? 32 : 128; };
-  EXPECT_EQ(Plan(SoufflePaperPlanner(), graph, oracle).blocks.size(), 1u) << "60 × 128 × 64 < 655360";
+  EXPECT_EQ(Plan(SoufflePaperPlanner(), graph, oracle).fusion_blocks.size(), 1u) << "60 × 128 × 64 < 655360";
 }
 
 TEST(SoufflePaper, WhatCannotBeOneKernelIsDivided) {
   const ecg::Graph graph = Parsed(Products(4));
   FakeOracle oracle;
-  oracle.refuses = [](const FusionBlock& block) { return block.nodes.size() > 4; };
+  oracle.refuses = [](const FusionBlock& fusion_block) { return fusion_block.nodes.size() > 4; };
   EXPECT_THAT(Names(graph, Plan(SoufflePaperPlanner(), graph, oracle)), ElementsAre("p0+v1+p1+v2", "p2+v3+p3+v4"));
-  oracle.refuses = [](const FusionBlock& block) { return block.nodes.size() > 1; };
-  EXPECT_EQ(Plan(SoufflePaperPlanner(), graph, oracle).blocks.size(), 8u);
+  oracle.refuses = [](const FusionBlock& fusion_block) { return fusion_block.nodes.size() > 1; };
+  EXPECT_EQ(Plan(SoufflePaperPlanner(), graph, oracle).fusion_blocks.size(), 8u);
 }
 
 // What no product anchors is one element, however long.
@@ -145,11 +145,11 @@ TEST(SoufflePaper, AnElementOfThousandsOfOperatorsIsNoKernel) {
   const ecg::Graph graph = Parsed(absl::StrCat(text, "  return %v3000\n}"));
   FakeOracle oracle;
   size_t longest = 0;
-  oracle.refuses = [&](const FusionBlock& block) {
-    longest = std::max(longest, block.nodes.size());
+  oracle.refuses = [&](const FusionBlock& fusion_block) {
+    longest = std::max(longest, fusion_block.nodes.size());
     return false;
   };
-  EXPECT_LT(Plan(SoufflePaperPlanner(), graph, oracle).blocks.size(), 3000u);
+  EXPECT_LT(Plan(SoufflePaperPlanner(), graph, oracle).fusion_blocks.size(), 3000u);
   EXPECT_LE(longest, 128u);
 }
 
@@ -162,16 +162,16 @@ TEST(Souffle, ReductionsThatCrossTilesAskForABarrier) {
     return %s
   })");
   FakeOracle oracle;
-  oracle.refuses = [](const FusionBlock& block) {
+  oracle.refuses = [](const FusionBlock& fusion_block) {
     // It fits only across a barrier in front of the softmax, with the Relu as the product's epilogue.
-    if (block.nodes.size() < 3) return false;
-    return block.inner.size() != 2 || block.inner[0].nearest != Scope::kLane ||
-           block.inner[1].nearest != Scope::kDevice;
+    if (fusion_block.nodes.size() < 3) return false;
+    return fusion_block.inner.size() != 2 || fusion_block.inner[0].nearest != Scope::kLane ||
+           fusion_block.inner[1].nearest != Scope::kDevice;
   };
   for (const Planner* planner : {SoufflePlanner(), SoufflePaperPlanner()}) {
     const FusionPlan plan = Plan(planner, graph, oracle);
-    ASSERT_EQ(plan.blocks.size(), 1u) << planner->name();
-    EXPECT_EQ(plan.blocks[0].inner[1].furthest, Scope::kDevice);
+    ASSERT_EQ(plan.fusion_blocks.size(), 1u) << planner->name();
+    EXPECT_EQ(plan.fusion_blocks[0].inner[1].furthest, Scope::kDevice);
   }
 }
 
@@ -217,9 +217,9 @@ TEST(SoufflePaper, OnOtherDevicesTheUnitsAreTheLimit) {
   device.parallel_units = 4;
   FakeOracle oracle;
   oracle.grid = [](ecg::NodeId) { return 4; };
-  EXPECT_EQ(Plan(SoufflePaperPlanner(), graph, oracle, device).blocks.size(), 1u);
+  EXPECT_EQ(Plan(SoufflePaperPlanner(), graph, oracle, device).fusion_blocks.size(), 1u);
   oracle.grid = [](ecg::NodeId) { return 5; };
-  EXPECT_EQ(Plan(SoufflePaperPlanner(), graph, oracle, device).blocks.size(), 2u);
+  EXPECT_EQ(Plan(SoufflePaperPlanner(), graph, oracle, device).fusion_blocks.size(), 2u);
 }
 
 TEST(Souffle, CancellingEndsIt) {

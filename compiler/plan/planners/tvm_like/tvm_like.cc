@@ -119,7 +119,7 @@ class TvmLike : public Planner {
  public:
   const char* name() const override { return "tvm_like"; }
 
-  absl::StatusOr<FusionPlan> Plan(const ecg::Graph& graph, const DeviceModel&, BlockOracle& oracle,
+  absl::StatusOr<FusionPlan> Plan(const ecg::Graph& graph, const DeviceModel&, FusionOracle& oracle,
                                   const PlanOptions& options) const override {
     const PatternGraph patterns = MakePatternGraph(graph, TraitsOf(graph));
     FixedPatterns fixed(patterns);
@@ -135,7 +135,7 @@ class TvmLike : public Planner {
       std::vector<NodeId> group = std::move(open.back());
       open.pop_back();
       if (group.size() > 1) {
-        if (const absl::StatusOr<BlockAccount> fit = oracle.Fit(graph, {group}); !fit.ok()) {
+        if (const absl::StatusOr<FusionBlockAccount> fit = oracle.Fit(graph, {group}); !fit.ok()) {
           refused.try_emplace(fixed.Group(group[0]), std::string(fit.status().message()));
           const auto middle = group.begin() + static_cast<std::ptrdiff_t>(group.size() / 2);
           open.emplace_back(middle, group.end());
@@ -148,10 +148,10 @@ class TvmLike : public Planner {
       sets.push_back(std::move(group));
     }
     FusionPlan plan;
-    ASSIGN_OR_RETURN(plan.blocks, BlocksOfCover(graph, sets));
+    ASSIGN_OR_RETURN(plan.fusion_blocks, BlocksOfCover(graph, sets));
     std::vector<size_t> block_of(graph.nodes().size());
-    for (size_t b = 0; b < plan.blocks.size(); ++b) {
-      for (NodeId id : plan.blocks[b].nodes) block_of[id] = b;
+    for (size_t b = 0; b < plan.fusion_blocks.size(); ++b) {
+      for (NodeId id : plan.fusion_blocks[b].nodes) block_of[id] = b;
     }
     for (NodeId id = 0; id < static_cast<NodeId>(block_of.size()); ++id) {
       for (const PatternGraph::Edge& edge : patterns.edges[id]) {

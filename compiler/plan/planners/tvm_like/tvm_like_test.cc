@@ -113,7 +113,7 @@ TEST_F(TvmLikeTest, EverythingUpToThePostDominatorOrNothing) {
 }
 
 TEST_F(TvmLikeTest, WhatCannotBeOneKernelIsHalved) {
-  oracle_.refuse = [](const ecg::Graph&, const FusionBlock& block) { return block.nodes.size() > 2; };
+  oracle_.refuse = [](const ecg::Graph&, const FusionBlock& fusion_block) { return fusion_block.nodes.size() > 2; };
   EXPECT_THAT(Blocks(R"(graph g(%x: f32[8]) {
     %a: f32[8] = Abs(%x)
     %b: f32[8] = Neg(%a)

@@ -21,7 +21,7 @@ constexpr size_t kMostFusions = 16;
 
 class XlaFusion {
  public:
-  XlaFusion(const ecg::Graph& graph, const std::vector<OperatorTraits>& traits, BlockOracle& oracle,
+  XlaFusion(const ecg::Graph& graph, const std::vector<OperatorTraits>& traits, FusionOracle& oracle,
             const PlanOptions& options)
       : graph_(graph),
         traits_(traits),
@@ -42,13 +42,13 @@ class XlaFusion {
   std::vector<NodeId> Consumers(NodeId id) const;
   // The root and the cheap maps that it computes again, ascending.
   std::vector<NodeId> Fusion(NodeId root);
-  absl::StatusOr<FusionBlock> Fitting(FusionBlock block);
+  absl::StatusOr<FusionBlock> Fitting(FusionBlock fusion_block);
   std::vector<Decision> Decisions() const;
   std::string Name(NodeId id) const { return absl::StrCat(graph_.node(id).op, " '", graph_.node(id).name, "'"); }
 
   const ecg::Graph& graph_;
   const std::vector<OperatorTraits>& traits_;
-  BlockOracle& oracle_;
+  FusionOracle& oracle_;
   const PlanOptions& options_;
   std::vector<std::string> root_;          // by node: WhyRoot, or what made it a root later
   std::vector<std::set<NodeId>> fusions_;  // by node: the roots of the fusions that compute it
@@ -142,13 +142,13 @@ std::vector<NodeId> XlaFusion::Fusion(NodeId root) {
 
 // XLA hands over within a thread, by computing again. Where no schedule does that, the value may go through the task's
 // scratch.
-absl::StatusOr<FusionBlock> XlaFusion::Fitting(FusionBlock block) {
-  block.inner = InnerHandOvers(graph_, block);
-  for (HandOver& hand_over : block.inner) hand_over.furthest = Scope::kLane;
-  if (oracle_.Fit(graph_, block).ok()) return block;
-  block.inner.clear();
-  RETURN_IF_ERROR(oracle_.Fit(graph_, block).status());
-  return block;
+absl::StatusOr<FusionBlock> XlaFusion::Fitting(FusionBlock fusion_block) {
+  fusion_block.inner = InnerHandOvers(graph_, fusion_block);
+  for (HandOver& hand_over : fusion_block.inner) hand_over.furthest = Scope::kLane;
+  if (oracle_.Fit(graph_, fusion_block).ok()) return fusion_block;
+  fusion_block.inner.clear();
+  RETURN_IF_ERROR(oracle_.Fit(graph_, fusion_block).status());
+  return fusion_block;
 }
 
 absl::StatusOr<FusionPlan> XlaFusion::Run() {
@@ -175,17 +175,17 @@ absl::StatusOr<FusionPlan> XlaFusion::Run() {
       return std::any_of(set.begin(), set.end() - 1, [&](NodeId id) { return IsRoot(id); });
     });
     if (cut) continue;
-    ASSIGN_OR_RETURN(plan.blocks, BlocksOfCover(graph_, sets));
+    ASSIGN_OR_RETURN(plan.fusion_blocks, BlocksOfCover(graph_, sets));
     int64_t done = 0;
-    for (FusionBlock& block : plan.blocks) {
+    for (FusionBlock& fusion_block : plan.fusion_blocks) {
       if (options_.cancelled && options_.cancelled()) return absl::CancelledError("planning was cancelled");
-      done += static_cast<int64_t>(block.nodes.size());
+      done += static_cast<int64_t>(fusion_block.nodes.size());
       if (options_.progress) options_.progress(done, nodes);
-      const std::vector<NodeId> members = block.Members();
+      const std::vector<NodeId> members = fusion_block.Members();
       if (members.size() == 1) continue;
-      absl::StatusOr<FusionBlock> fitting = Fitting(block);
+      absl::StatusOr<FusionBlock> fitting = Fitting(fusion_block);
       if (fitting.ok()) {
-        block = *std::move(fitting);
+        fusion_block = *std::move(fitting);
         continue;
       }
       cut = true;
@@ -225,7 +225,7 @@ class XlaLike : public Planner {
  public:
   const char* name() const override { return "xla_like"; }
   bool WantsOpened() const override { return true; }
-  absl::StatusOr<FusionPlan> Plan(const ecg::Graph& graph, const DeviceModel&, BlockOracle& oracle,
+  absl::StatusOr<FusionPlan> Plan(const ecg::Graph& graph, const DeviceModel&, FusionOracle& oracle,
                                   const PlanOptions& options) const override {
     return FuseLikeXla(graph, TraitsOf(graph), oracle, options);
   }
@@ -234,7 +234,7 @@ class XlaLike : public Planner {
 }  // namespace
 
 absl::StatusOr<FusionPlan> FuseLikeXla(const ecg::Graph& graph, const std::vector<OperatorTraits>& traits,
-                                       BlockOracle& oracle, const PlanOptions& options) {
+                                       FusionOracle& oracle, const PlanOptions& options) {
   return XlaFusion(graph, traits, oracle, options).Run();
 }
 

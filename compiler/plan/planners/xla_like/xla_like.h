@@ -14,10 +14,10 @@ namespace fusion {
 const Planner* XlaLikePlanner();
 
 // The kernels of that plan, for planners that begin where XLA ends. `traits`: of the graph's nodes, by id. Each fusion
-// block has one root, its last node; every other member is a cheap map that all its readers compute again. Fails as
-// Planner::Plan does.
+// fusion block has one root, its last node; every other member is a cheap map that all its readers compute again. Fails
+// as Planner::Plan does.
 absl::StatusOr<FusionPlan> FuseLikeXla(const ecg::Graph& graph, const std::vector<OperatorTraits>& traits,
-                                       BlockOracle& oracle, const PlanOptions& options);
+                                       FusionOracle& oracle, const PlanOptions& options);
 
 }  // namespace fusion
 

@@ -62,10 +62,10 @@ TEST_F(XlaLikeTest, LayerNormOfFigure1IsFourKernels) {
   EXPECT_EQ(Of("s", "n").reason, "an expensive operator would be repeated by every reader");
   EXPECT_TRUE(Of("d", "n").fused);
   // Values are handed over within a thread.
-  ASSERT_EQ(plan_.blocks[1].inner.size(), 2u);
-  EXPECT_EQ(plan_.blocks[1].inner[0].furthest, Scope::kLane);
+  ASSERT_EQ(plan_.fusion_blocks[1].inner.size(), 2u);
+  EXPECT_EQ(plan_.fusion_blocks[1].inner[0].furthest, Scope::kLane);
   // %d is never stored.
-  EXPECT_EQ(LiveOut(graph_, plan_.blocks[1]), graph_.node(3).outputs);
+  EXPECT_EQ(LiveOut(graph_, plan_.fusion_blocks[1]), graph_.node(3).outputs);
 }
 
 TEST_F(XlaLikeTest, ProductsAreAloneAndReadFromMemory) {
@@ -97,7 +97,7 @@ TEST_F(XlaLikeTest, OnlyWhatReadsOneLargeOperandIsDuplicated) {
 }
 
 TEST_F(XlaLikeTest, WhatCannotBeOneKernelIsCutInTwo) {
-  oracle_.refuse = [](const ecg::Graph&, const FusionBlock& block) { return block.Members().size() > 2; };
+  oracle_.refuse = [](const ecg::Graph&, const FusionBlock& fusion_block) { return fusion_block.Members().size() > 2; };
   EXPECT_THAT(Blocks(R"(graph g(%x: f32[8]) {
     %a: f32[8] = Abs(%x)
     %b: f32[8] = Neg(%a)
@@ -110,13 +110,13 @@ TEST_F(XlaLikeTest, WhatCannotBeOneKernelIsCutInTwo) {
 }
 
 TEST_F(XlaLikeTest, ScratchWhereNoScheduleComputesAgain) {
-  oracle_.refuse = [](const ecg::Graph&, const FusionBlock& block) {
-    return std::any_of(block.inner.begin(), block.inner.end(),
+  oracle_.refuse = [](const ecg::Graph&, const FusionBlock& fusion_block) {
+    return std::any_of(fusion_block.inner.begin(), fusion_block.inner.end(),
                        [](const HandOver& hand_over) { return hand_over.furthest == Scope::kLane; });
   };
   EXPECT_THAT(Blocks("graph g(%x: f32[8]) {\n %a: f32[8] = Abs(%x)\n %b: f32[8] = Neg(%a)\n return %b\n}"),
               ElementsAre("a+b"));
-  EXPECT_TRUE(plan_.blocks[0].inner.empty());
+  EXPECT_TRUE(plan_.fusion_blocks[0].inner.empty());
 }
 
 TEST_F(XlaLikeTest, FusionsDoNotGrowWithoutEnd) {
@@ -126,8 +126,8 @@ TEST_F(XlaLikeTest, FusionsDoNotGrowWithoutEnd) {
     last = absl::StrCat("%a", i);
   }
   Blocks(absl::StrCat(text, "  return ", last, ", %a140\n}"));
-  ASSERT_EQ(plan_.blocks.size(), 4u);
-  EXPECT_EQ(plan_.blocks[2].nodes.size(), 64u);
+  ASSERT_EQ(plan_.fusion_blocks.size(), 4u);
+  EXPECT_EQ(plan_.fusion_blocks[2].nodes.size(), 64u);
   EXPECT_THAT(Of("a76", "a77").reason, HasSubstr("at most 64 operators"));
 }
 

@@ -2,8 +2,8 @@
 // machine's memory and compares the results with the interpreter. The run leaves a kernel no place to hide an error:
 // outputs, temporaries and scratch start as NaN, tasks run in random chunks in random order, and each buffer is
 // followed by its 64 bytes of slack and then by a page that faults.
-#ifndef FUSION_COMPILER_PIPELINE_TESTING_RUN_BLOCK_H_
-#define FUSION_COMPILER_PIPELINE_TESTING_RUN_BLOCK_H_
+#ifndef FUSION_COMPILER_PIPELINE_TESTING_RUN_FUSION_BLOCK_H_
+#define FUSION_COMPILER_PIPELINE_TESTING_RUN_FUSION_BLOCK_H_
 
 #include <map>
 #include <memory>
@@ -14,7 +14,7 @@
 #include "absl/status/statusor.h"
 #include "compiler/cost/device_model.h"
 #include "compiler/ecg/graph.h"
-#include "compiler/kernels/block_kernel.h"
+#include "compiler/kernels/fusion_kernel.h"
 
 namespace fusion::testing {
 
@@ -43,8 +43,8 @@ class GraphMaker {
   uint64_t seed_ = 1;
 };
 
-struct BlockCase {
-  BlockCase(std::string name, const GraphMaker& maker)
+struct FusionCase {
+  FusionCase(std::string name, const GraphMaker& maker)
       : name(std::move(name)), graph(maker.graph()), inputs(maker.inputs()) {}
   std::string name;
   ecg::Graph graph;
@@ -65,24 +65,24 @@ struct RunOptions {
   bool split = false;  // every node is a kernel, instead of the whole graph
   // If not 0, each choice that the scheduler meets (compiler/schedule/choices.h) is taken at random.
   uint64_t choices_seed = 0;
-  Choices choices = {};    // used otherwise, by every kernel that meets them
+  Choices choices = {};  // used otherwise, by every kernel that meets them
   // If not 0, scopes are asked for of some hand-overs inside each kernel, at random: barriers, tensors that must exist,
   // and the default in words. Where the schedule refuses them, nothing is asked.
   uint64_t scopes_seed = 0;
-  bool hold_once = false;  // packed constants are read packed by all kernels (hold_once.h)
-  std::vector<FusionBlock> blocks = {};  // if any, these are the kernels, in the order in which they run
+  bool hold_once = false;                       // packed constants are read packed by all kernels (hold_once.h)
+  std::vector<FusionBlock> fusion_blocks = {};  // if any, these are the kernels, in the order in which they run
 };
 
-struct BlockResult {
-  std::string name;                  // "case avx512 plain"
-  absl::Status status;               // OK: all outputs agree with the interpreter
-  std::vector<BlockKernel> kernels;  // those that could be scheduled
+struct FusionResult {
+  std::string name;                   // "case avx512 plain"
+  absl::Status status;                // OK: all outputs agree with the interpreter
+  std::vector<FusionKernel> kernels;  // those that could be scheduled
 };
 
 DeviceModel Avx512Device();
 DeviceModel Avx2Device();
 // Makes every node a fusion block of its own, for Avx512Device.
-std::vector<std::shared_ptr<const BlockKernel>> KernelOfEachNode(const ecg::Graph& graph);
+std::vector<std::shared_ptr<const FusionKernel>> KernelOfEachNode(const ecg::Graph& graph);
 DeviceModel NeonDevice();
 DeviceModel VnniDevice();  // AVX-512 with products of bytes
 // An OpenCL device with vectors of `lanes` and `work_group_size` work-items a task.
@@ -95,15 +95,15 @@ DeviceModel CudaTestDevice(int work_group_size);
 absl::Status CanRun(const DeviceModel& device);
 
 // Runs every case with every option; results are ordered by case. All kernels go through one call of the toolchain.
-std::vector<BlockResult> RunCases(const std::vector<BlockCase>& cases, const std::vector<RunOptions>& options);
+std::vector<FusionResult> RunCases(const std::vector<FusionCase>& cases, const std::vector<RunOptions>& options);
 
 // Both x86 devices, each with plain, chosen, blocked and axis-last layouts, and once with every node as a kernel of its
 // own.
 std::vector<RunOptions> AllOptions();
 // Calls RunCases with AllOptions or the given options. Returns one line for each failure, empty if there is none. A
 // test usually needs only this call.
-std::string Failures(const std::vector<BlockCase>& cases);
-std::string Failures(const std::vector<BlockCase>& cases, const std::vector<RunOptions>& options);
+std::string Failures(const std::vector<FusionCase>& cases);
+std::string Failures(const std::vector<FusionCase>& cases, const std::vector<RunOptions>& options);
 
 // The one tolerance of generated code (others: tests/README.md): |actual - expected| <= relative·|expected| +
 // absolute·max(1, largest |expected|). Sums are reassociated and contracted, so their error grows with the size of the
@@ -117,4 +117,4 @@ Tensor FromPhysical(const void* physical, DType dtype, const Shape& shape, const
 
 }  // namespace fusion::testing
 
-#endif  // FUSION_COMPILER_PIPELINE_TESTING_RUN_BLOCK_H_
+#endif  // FUSION_COMPILER_PIPELINE_TESTING_RUN_FUSION_BLOCK_H_

@@ -1,4 +1,4 @@
-#include "compiler/kernels/block_kernel.h"
+#include "compiler/kernels/fusion_kernel.h"
 
 #include <algorithm>
 #include <functional>
@@ -15,8 +15,8 @@
 #include "compiler/movement/work_groups.h"
 #include "compiler/ops/registry/op_def.h"
 #include "compiler/plan/plan.h"
-#include "compiler/schedule/block_passes.h"
-#include "compiler/schedule/schedule_block.h"
+#include "compiler/schedule/fusion_block_passes.h"
+#include "compiler/schedule/schedule_fusion_block.h"
 #include "compiler/te/scalar/rounded.h"
 #include "runtime/base/sha256.h"
 #include "runtime/base/status_macros.h"
@@ -84,9 +84,8 @@ absl::StatusOr<std::vector<KernelArg>> MakeArguments(const movement::Kernel& ker
       arg.pack = buffer.packed_from;
       tensor = kernel.packs[buffer.packed_from].source_tensor;
     }
-    const ecg::ValueId value = tensor >= 0 && tensor < static_cast<int>(value_of_tensor.size())
-                                   ? value_of_tensor[tensor]
-                                   : ecg::kNone;
+    const ecg::ValueId value =
+        tensor >= 0 && tensor < static_cast<int>(value_of_tensor.size()) ? value_of_tensor[tensor] : ecg::kNone;
     if (buffer.scope == Scope::kDevice) {
       arg.kind = KernelArg::Kind::kTemporary;
     } else if (buffer.is_constant) {
@@ -110,27 +109,28 @@ absl::StatusOr<std::vector<KernelArg>> MakeArguments(const movement::Kernel& ker
 }
 
 // The fusion block's requests about its hand-overs, in terms of its program. An origin is a position among the members.
-std::vector<HandOverRequest> RequestsOf(const ecg::Graph& graph, const FusionBlock& block,
+std::vector<HandOverRequest> RequestsOf(const ecg::Graph& graph, const FusionBlock& fusion_block,
                                         const std::vector<ecg::ValueId>& value_of_tensor) {
-  const std::vector<ecg::NodeId> members = block.Members();
+  const std::vector<ecg::NodeId> members = fusion_block.Members();
   const auto position = [&](ecg::NodeId id) {
     return static_cast<int>(std::lower_bound(members.begin(), members.end(), id) - members.begin());
   };
   std::vector<HandOverRequest> requests;
-  for (const HandOver& hand_over : InnerHandOvers(graph, block)) {
+  for (const HandOver& hand_over : InnerHandOvers(graph, fusion_block)) {
     const auto tensor = std::find(value_of_tensor.begin(), value_of_tensor.end(), hand_over.value);
     if (tensor == value_of_tensor.end()) continue;
-    const bool asked = std::find(block.inner.begin(), block.inner.end(), hand_over) != block.inner.end();
+    const bool asked =
+        std::find(fusion_block.inner.begin(), fusion_block.inner.end(), hand_over) != fusion_block.inner.end();
     requests.push_back({static_cast<int>(tensor - value_of_tensor.begin()), position(hand_over.producer),
                         position(hand_over.consumer), hand_over.nearest, hand_over.furthest, asked});
   }
   return requests;
 }
 
-std::vector<DirectiveRequest> DirectivesOf(const ecg::Graph& graph, const FusionBlock& block) {
-  const std::vector<ecg::NodeId> members = block.Members();
+std::vector<DirectiveRequest> DirectivesOf(const ecg::Graph& graph, const FusionBlock& fusion_block) {
+  const std::vector<ecg::NodeId> members = fusion_block.Members();
   std::vector<DirectiveRequest> requests;
-  for (const Directive& directive : block.directives) {
+  for (const Directive& directive : fusion_block.directives) {
     const auto node = std::lower_bound(members.begin(), members.end(), directive.node);
     const int origin = directive.node == ecg::kNone ? -1 : static_cast<int>(node - members.begin());
     requests.push_back({origin, directive.choice, directive.alternative});
@@ -141,9 +141,9 @@ std::vector<DirectiveRequest> DirectivesOf(const ecg::Graph& graph, const Fusion
   return requests;
 }
 
-// A node that several kernels compute must give all of them the same bits: a row's largest element, computed again beside
-// the maximum that another kernel has taken, is to be equal to it. So no kernel's compiler may contract a product of such
-// a node with what reads it.
+// A node that several kernels compute must give all of them the same bits: a row's largest element, computed again
+// beside the maximum that another kernel has taken, is to be equal to it. So no kernel's compiler may contract a
+// product of such a node with what reads it.
 void RoundRecomputed(const std::vector<ecg::NodeId>& members, const std::vector<ecg::NodeId>& recomputed,
                      te::Program* program) {
   for (te::Te& te : program->tes) {
@@ -159,35 +159,35 @@ void RoundRecomputed(const std::vector<ecg::NodeId>& members, const std::vector<
 
 }  // namespace
 
-std::string DescribeBlock(const ecg::Graph& graph, const std::vector<ecg::NodeId>& nodes) {
+std::string DescribeFusionBlock(const ecg::Graph& graph, const std::vector<ecg::NodeId>& nodes) {
   std::vector<std::string> ops;
   for (ecg::NodeId id : nodes) ops.push_back(graph.node(id).op);
   const ecg::Node& last = graph.node(nodes.back());
   return absl::StrCat(absl::StrJoin(ops, "+"), " ", ShapeToString(graph.value(last.outputs[0]).type.shape));
 }
 
-std::vector<ecg::ValueId> LiveOutOf(const ecg::Graph& graph, const FusionBlock& block) {
-  std::vector<ecg::ValueId> live = LiveOut(graph, block);
+std::vector<ecg::ValueId> LiveOutOf(const ecg::Graph& graph, const FusionBlock& fusion_block) {
+  std::vector<ecg::ValueId> live = LiveOut(graph, fusion_block);
   // A fusion block whose results nobody reads (an unused second output) still stores its last value.
-  if (live.empty() && !block.nodes.empty()) live.push_back(graph.node(block.nodes.back()).outputs[0]);
+  if (live.empty() && !fusion_block.nodes.empty()) live.push_back(graph.node(fusion_block.nodes.back()).outputs[0]);
   return live;
 }
 
-absl::StatusOr<BlockKernel> MakeBlockKernel(const ecg::Graph& graph, const FusionBlock& block,
-                                            const std::vector<ecg::ValueId>& live_out, const ValueLayouts& layouts,
-                                            const DeviceModel& device, ScheduleOptions options) {
-  const std::vector<ecg::NodeId> nodes = block.Members();
-  ASSIGN_OR_RETURN(ops::LoweredBlock lowered, ops::LowerNodes(graph, nodes, live_out));
-  RoundRecomputed(nodes, block.recomputed, &lowered.program);
-  RETURN_IF_ERROR(VerifyAfter(BlockPass::kLower, lowered.program));
-  options.hand_overs = RequestsOf(graph, block, lowered.value_of_tensor);
-  options.directives = DirectivesOf(graph, block);
-  BlockPassContext context;
+absl::StatusOr<FusionKernel> MakeFusionKernel(const ecg::Graph& graph, const FusionBlock& fusion_block,
+                                              const std::vector<ecg::ValueId>& live_out, const ValueLayouts& layouts,
+                                              const DeviceModel& device, ScheduleOptions options) {
+  const std::vector<ecg::NodeId> nodes = fusion_block.Members();
+  ASSIGN_OR_RETURN(ops::LoweredFusionBlock lowered, ops::LowerNodes(graph, nodes, live_out));
+  RoundRecomputed(nodes, fusion_block.recomputed, &lowered.program);
+  RETURN_IF_ERROR(VerifyAfter(FusionBlockPass::kLower, lowered.program));
+  options.hand_overs = RequestsOf(graph, fusion_block, lowered.value_of_tensor);
+  options.directives = DirectivesOf(graph, fusion_block);
+  FusionBlockPassContext context;
   for (const HandOverRequest& request : options.hand_overs) {
     if (request.nearest > Scope::kLane) context.kept.insert(request.tensor);
   }
-  ASSIGN_OR_RETURN(const std::optional<BlockForm> formed,
-                   RunBlockPass(BlockPass::kFormStages, {std::move(lowered.program), {}, {}}, context, {}));
+  ASSIGN_OR_RETURN(const std::optional<FusionBlockForm> formed,
+                   RunFusionBlockPass(FusionBlockPass::kFormStages, {std::move(lowered.program), {}, {}}, context, {}));
   if (!formed) return absl::InternalError("pass 'form-stages' made no program");
   const te::Program& staged = formed->program;
   // Values that stay inside the fusion block are free in their layout. They follow the layout pass where it chose one,
@@ -200,17 +200,17 @@ absl::StatusOr<BlockKernel> MakeBlockKernel(const ecg::Graph& graph, const Fusio
     auto it = layouts.find(lowered.value_of_tensor[t]);
     if (it != layouts.end()) (outputs.count(t) || inputs.count(t) ? tensor_layouts : inner_layouts)[t] = it->second;
   }
-  absl::StatusOr<ScheduledBlock> scheduled = absl::FailedPreconditionError("nothing tried");
+  absl::StatusOr<ScheduledFusionBlock> scheduled = absl::FailedPreconditionError("nothing tried");
   inner_layouts.insert(tensor_layouts.begin(), tensor_layouts.end());
   LayBetween(staged, &inner_layouts);
   if (inner_layouts.size() > tensor_layouts.size()) {
-    scheduled = ScheduleBlock(staged, inner_layouts, device, options);
+    scheduled = ScheduleFusionBlock(staged, inner_layouts, device, options);
   }
   const bool one_task = staged.tes.size() == 1 || (scheduled.ok() && scheduled->kernel.phases.size() == 1);
   if (!scheduled.ok() || !one_task) {
-    ASSIGN_OR_RETURN(scheduled, ScheduleBlock(staged, tensor_layouts, device, options));
+    ASSIGN_OR_RETURN(scheduled, ScheduleFusionBlock(staged, tensor_layouts, device, options));
   }
-  BlockKernel result;
+  FusionKernel result;
   result.kernel = std::move(scheduled->kernel);
   for (const HandOverRequest& request : options.hand_overs) {
     result.hand_overs.push_back({lowered.value_of_tensor[request.tensor], request.consumer,
@@ -225,10 +225,11 @@ absl::StatusOr<BlockKernel> MakeBlockKernel(const ecg::Graph& graph, const Fusio
   return result;
 }
 
-std::vector<PlannedHandOver> BesidePlan(const ecg::Graph& graph, const FusionBlock& block, const BlockKernel& kernel) {
-  const std::vector<ecg::NodeId> members = block.Members();
+std::vector<PlannedHandOver> BesidePlan(const ecg::Graph& graph, const FusionBlock& fusion_block,
+                                        const FusionKernel& kernel) {
+  const std::vector<ecg::NodeId> members = fusion_block.Members();
   std::vector<PlannedHandOver> result;
-  for (const HandOver& planned : InnerHandOvers(graph, block)) {
+  for (const HandOver& planned : InnerHandOvers(graph, fusion_block)) {
     for (const RealisedHandOver& realised : kernel.hand_overs) {
       if (realised.value != planned.value || members[realised.consumer] != planned.consumer) continue;
       result.push_back({planned, realised.scope});
@@ -237,22 +238,23 @@ std::vector<PlannedHandOver> BesidePlan(const ecg::Graph& graph, const FusionBlo
   return result;
 }
 
-absl::Status CheckRealised(const ecg::Graph& graph, const FusionBlock& block, const BlockKernel& kernel) {
-  for (const auto& [planned, realised] : BesidePlan(graph, block, kernel)) {
+absl::Status CheckRealised(const ecg::Graph& graph, const FusionBlock& fusion_block, const FusionKernel& kernel) {
+  for (const auto& [planned, realised] : BesidePlan(graph, fusion_block, kernel)) {
     if (planned.nearest <= realised && realised <= planned.furthest) continue;
-    const bool asked = std::find(block.inner.begin(), block.inner.end(), planned) != block.inner.end();
+    const bool asked =
+        std::find(fusion_block.inner.begin(), fusion_block.inner.end(), planned) != fusion_block.inner.end();
     if (!asked && kernel.measured) continue;
     const ecg::Node &producer = graph.node(planned.producer), &consumer = graph.node(planned.consumer);
-    return absl::InternalError(absl::StrCat(
-        "the kernel hands '", graph.value(planned.value).name, "' from ", producer.op, " '", producer.name, "' to ",
-        consumer.op, " '", consumer.name, "' at ", ScopeName(realised), " scope, and the plan allows ",
-        ScopeName(planned.nearest), " to ", ScopeName(planned.furthest)));
+    return absl::InternalError(absl::StrCat("the kernel hands '", graph.value(planned.value).name, "' from ",
+                                            producer.op, " '", producer.name, "' to ", consumer.op, " '", consumer.name,
+                                            "' at ", ScopeName(realised), " scope, and the plan allows ",
+                                            ScopeName(planned.nearest), " to ", ScopeName(planned.furthest)));
   }
   return absl::OkStatus();
 }
 
-BlockAccount AccountOf(const BlockKernel& kernel, const DeviceModel& typical, int threads) {
-  BlockAccount account;
+FusionBlockAccount AccountOf(const FusionKernel& kernel, const DeviceModel& typical, int threads) {
+  FusionBlockAccount account;
   account.phases = static_cast<int64_t>(kernel.kernel.phases.size());
   for (const movement::Phase& phase : kernel.kernel.phases) account.tasks = std::max(account.tasks, phase.tasks());
   for (const int64_t groups : movement::LaunchedWorkGroups(kernel.kernel, typical.work_group_size)) {
@@ -274,9 +276,9 @@ BlockAccount AccountOf(const BlockKernel& kernel, const DeviceModel& typical, in
   return account;
 }
 
-BlockKernel WithValues(const BlockKernel& kernel, const std::vector<ecg::ValueId>& from,
-                       const std::vector<ecg::ValueId>& to) {
-  BlockKernel result = kernel;
+FusionKernel WithValues(const FusionKernel& kernel, const std::vector<ecg::ValueId>& from,
+                        const std::vector<ecg::ValueId>& to) {
+  FusionKernel result = kernel;
   for (KernelArg& arg : result.args) {
     if (arg.value == ecg::kNone) continue;
     arg.value = to[std::find(from.begin(), from.end(), arg.value) - from.begin()];

@@ -1,4 +1,4 @@
-#include "compiler/measure/block_tuning.h"
+#include "compiler/measure/fusion_tuning.h"
 
 #include <algorithm>
 #include <map>
@@ -20,17 +20,17 @@ namespace {
 class TuningBench : public tune::Workbench {
  public:
   struct KernelToTune {
-    FusionBlock block;  // the first one that has this kernel
-    std::shared_ptr<const BlockKernel> own;
+    FusionBlock fusion_block;  // the first one that has this kernel
+    std::shared_ptr<const FusionKernel> own;
     std::string workload, structure;
-    std::map<std::string, std::shared_ptr<const BlockKernel>> made;  // by choices
+    std::map<std::string, std::shared_ptr<const FusionKernel>> made;  // by choices
   };
 
   TuningBench(const CompileContext& context, KernelCache* kernels, LatencyAnswers* answers)
       : context_(context), cache_(*kernels), answers_(*answers) {}
 
-  int Add(const FusionBlock& block, std::shared_ptr<const BlockKernel> own) {
-    KernelToTune kernel{block, std::move(own), {}, {}, {}};
+  int Add(const FusionBlock& fusion_block, std::shared_ptr<const FusionKernel> own) {
+    KernelToTune kernel{fusion_block, std::move(own), {}, {}, {}};
     kernel.workload = QuestionKey({kernel.own}, cache_.device(), cache_.threads());
     kernel.structure = StructureKey(*kernel.own, cache_.device(), cache_.threads());
     kernels_.push_back(std::move(kernel));
@@ -39,11 +39,11 @@ class TuningBench : public tune::Workbench {
 
   absl::StatusOr<Made> Make(int number, const Choices& choices) override {
     KernelToTune& kernel = kernels_[number];
-    std::shared_ptr<const BlockKernel>& made = kernel.made[PrintChoices(choices)];
+    std::shared_ptr<const FusionKernel>& made = kernel.made[PrintChoices(choices)];
     if (made == nullptr && choices.empty()) made = kernel.own;
     if (made == nullptr) {
-      ASSIGN_OR_RETURN(BlockKernel fresh, cache_.Schedule(kernel.block, choices));
-      made = std::make_shared<const BlockKernel>(std::move(fresh));
+      ASSIGN_OR_RETURN(FusionKernel fresh, cache_.Schedule(kernel.fusion_block, choices));
+      made = std::make_shared<const FusionKernel>(std::move(fresh));
     }
     return Made{made->key, Searched(made->choices),
                 movement::EstimateCost(made->kernel, cache_.typical(), cache_.threads()).latency_ns};
@@ -103,7 +103,7 @@ class TuningBench : public tune::Workbench {
   KernelQuestion QuestionOf(const Variant& variant) const {
     const KernelToTune& kernel = kernels_[variant.kernel];
     const std::string choices = PrintChoices(variant.choices);
-    std::string description = DescribeBlock(cache_.graph(), kernel.block.Members());
+    std::string description = DescribeFusionBlock(cache_.graph(), kernel.fusion_block.Members());
     if (!choices.empty()) absl::StrAppend(&description, " ", choices);
     return {{kernel.made.at(choices)}, std::move(description)};
   }
@@ -116,20 +116,20 @@ class TuningBench : public tune::Workbench {
 
 }  // namespace
 
-absl::StatusOr<int64_t> TuneBlocks(const std::vector<FusionBlock>& blocks, const std::vector<int64_t>& runs,
-                                   const tune::Budget& budget,
-                                   const CompileContext& context, KernelCache* kernels, LatencyAnswers* answers) {
+absl::StatusOr<int64_t> TuneFusionBlocks(const std::vector<FusionBlock>& fusion_blocks,
+                                         const std::vector<int64_t>& runs, const tune::Budget& budget,
+                                         const CompileContext& context, KernelCache* kernels, LatencyAnswers* answers) {
   TuningBench bench(context, kernels, answers);
   std::vector<tune::Subject> subjects;
   std::vector<int> number_of_block;
   // Equal kernels are one subject: a shape with fifty launches counts fifty times.
   std::map<std::string, int> number_of_key;
-  for (size_t b = 0; b < blocks.size(); ++b) {
-    const FusionBlock& block = blocks[b];
-    ASSIGN_OR_RETURN(const auto kernel, kernels->Get(block));
+  for (size_t b = 0; b < fusion_blocks.size(); ++b) {
+    const FusionBlock& fusion_block = fusion_blocks[b];
+    ASSIGN_OR_RETURN(const auto kernel, kernels->Get(fusion_block));
     const auto [it, fresh] = number_of_key.emplace(kernel->key, static_cast<int>(subjects.size()));
     if (fresh) {
-      bench.Add(block, kernel);
+      bench.Add(fusion_block, kernel);
       tune::Subject subject;
       if (!absl::SimpleHexAtoi(kernel->key.substr(0, 16), &subject.seed)) subject.seed = 1;
       subjects.push_back(subject);
@@ -151,13 +151,13 @@ absl::StatusOr<int64_t> TuneBlocks(const std::vector<FusionBlock>& blocks, const
   }
   ASSIGN_OR_RETURN(const std::vector<tune::Tuned> tuned, tune::Tune(subjects, options, &bench));
   int64_t changed = 0;
-  for (size_t b = 0; b < blocks.size(); ++b) {
+  for (size_t b = 0; b < fusion_blocks.size(); ++b) {
     const Choices& choices = tuned[number_of_block[b]].choices;
     if (choices.empty()) continue;
     // In each fusion block of equal kernels the arguments stand for other values, so the kernel is made again for this
     // one.
-    ASSIGN_OR_RETURN(BlockKernel kernel, kernels->Schedule(blocks[b], choices));
-    kernels->Replace(blocks[b], std::move(kernel));
+    ASSIGN_OR_RETURN(FusionKernel kernel, kernels->Schedule(fusion_blocks[b], choices));
+    kernels->Replace(fusion_blocks[b], std::move(kernel));
     ++changed;
   }
   return changed;

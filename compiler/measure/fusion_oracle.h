@@ -2,8 +2,8 @@
 // Kernels come from the kernel cache and latencies from LatencyAnswers, both of which remember, so a planner may repeat
 // a question freely. This unit knows only what a comparison means: sequences of kernels that are measured beside each
 // other.
-#ifndef FUSION_COMPILER_MEASURE_BLOCK_ORACLE_H_
-#define FUSION_COMPILER_MEASURE_BLOCK_ORACLE_H_
+#ifndef FUSION_COMPILER_MEASURE_FUSION_ORACLE_H_
+#define FUSION_COMPILER_MEASURE_FUSION_ORACLE_H_
 
 #include <cstdint>
 #include <functional>
@@ -26,10 +26,10 @@
 namespace fusion {
 
 // Serves one compilation; not thread-safe. `context` must outlive it.
-class GraphBlockOracle : public BlockOracle {
+class GraphFusionOracle : public FusionOracle {
  public:
   // `disabled_passes`: see ScheduleOptions.
-  GraphBlockOracle(const CompileContext& context, int threads, std::set<std::string> disabled_passes = {})
+  GraphFusionOracle(const CompileContext& context, int threads, std::set<std::string> disabled_passes = {})
       : context_(context), kernels_(threads, std::move(disabled_passes)), answers_(context, threads) {}
 
   // From here on, measuring what planners ask takes at most about this many seconds. Answers that are not known by
@@ -46,28 +46,29 @@ class GraphBlockOracle : public BlockOracle {
     pricer_.emplace(kernels_.typical(), kernels_.threads());
   }
 
-  absl::StatusOr<BlockAccount> Fit(const ecg::Graph& graph, const FusionBlock& block) override;
-  absl::StatusOr<BlockAnswers> Compare(const ecg::Graph& graph, const std::vector<BlockComparison>& questions,
-                                       const std::vector<BlockComparison>& maybe) override;
+  absl::StatusOr<FusionBlockAccount> Fit(const ecg::Graph& graph, const FusionBlock& fusion_block) override;
+  absl::StatusOr<FusionAnswers> Compare(const ecg::Graph& graph, const std::vector<FusionComparison>& questions,
+                                        const std::vector<FusionComparison>& maybe) override;
   double EstimateNs(const ecg::Graph& graph, const std::vector<ecg::NodeId>& nodes) override;
   // The kernels are those that Get returns, and rates are typical ones.
-  absl::StatusOr<PlanEstimate> EstimatePlan(const ecg::Graph& graph, const std::vector<FusionBlock>& blocks) override;
-  absl::StatusOr<bool> Knows(const ecg::Graph& graph, const BlockComparison& question) override;
+  absl::StatusOr<PlanEstimate> EstimatePlan(const ecg::Graph& graph,
+                                            const std::vector<FusionBlock>& fusion_blocks) override;
+  absl::StatusOr<bool> Knows(const ecg::Graph& graph, const FusionComparison& question) override;
   int Devices() const override { return context_.oracle->Devices(); }
 
-  absl::StatusOr<BlockKernel> Kernel(const FusionBlock& block);
+  absl::StatusOr<FusionKernel> Kernel(const FusionBlock& fusion_block);
   // Accounts for a kernel that this oracle has returned.
-  BlockAccount Account(const BlockKernel& kernel) const {
+  FusionBlockAccount Account(const FusionKernel& kernel) const {
     return AccountOf(kernel, kernels_.typical(), kernels_.threads());
   }
   // Returns the cost model's estimate for a fusion block of the plan.
-  double Estimate(const FusionBlock& block) { return kernels_.EstimateNs(block); }
+  double Estimate(const FusionBlock& fusion_block) { return kernels_.EstimateNs(fusion_block); }
   using KernelOr = KernelCache::KernelOr;
-  KernelOr Get(const FusionBlock& block) { return kernels_.Get(block); }
+  KernelOr Get(const FusionBlock& fusion_block) { return kernels_.Get(fusion_block); }
 
-  // Tries schedules for the kernels of `blocks` (block_tuning.h) and makes Kernel() return the fastest. Returns how
+  // Tries schedules for the kernels of `blocks` (fusion_tuning.h) and makes Kernel() return the fastest. Returns how
   // many fusion blocks got another kernel. `runs`, parallel to `blocks`, is how often a run of the model launches each.
-  absl::StatusOr<int64_t> Tune(const std::vector<FusionBlock>& blocks, const std::vector<int64_t>& runs,
+  absl::StatusOr<int64_t> Tune(const std::vector<FusionBlock>& fusion_blocks, const std::vector<int64_t>& runs,
                                const tune::Budget& budget);
 
   int64_t questions() const { return answers_.questions(); }
@@ -77,7 +78,7 @@ class GraphBlockOracle : public BlockOracle {
 
  private:
   // A question for each of the ways. They form a group of their own.
-  absl::StatusOr<std::vector<KernelQuestion>> Ways(const BlockComparison& question);
+  absl::StatusOr<std::vector<KernelQuestion>> Ways(const FusionComparison& question);
 
   const CompileContext& context_;
   KernelCache kernels_;
@@ -87,4 +88,4 @@ class GraphBlockOracle : public BlockOracle {
 
 }  // namespace fusion
 
-#endif  // FUSION_COMPILER_MEASURE_BLOCK_ORACLE_H_
+#endif  // FUSION_COMPILER_MEASURE_FUSION_ORACLE_H_

@@ -1,4 +1,4 @@
-#include "compiler/measure/block_oracle.h"
+#include "compiler/measure/fusion_oracle.h"
 
 #include <algorithm>
 #include <set>
@@ -6,54 +6,55 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "compiler/measure/block_tuning.h"
+#include "compiler/measure/fusion_tuning.h"
 #include "compiler/measure/question_keys.h"
 #include "runtime/base/status_macros.h"
 
 namespace fusion {
 
-absl::StatusOr<BlockAccount> GraphBlockOracle::Fit(const ecg::Graph&, const FusionBlock& block) {
-  return kernels_.Fit(block);
+absl::StatusOr<FusionBlockAccount> GraphFusionOracle::Fit(const ecg::Graph&, const FusionBlock& fusion_block) {
+  return kernels_.Fit(fusion_block);
 }
 
-double GraphBlockOracle::EstimateNs(const ecg::Graph&, const std::vector<ecg::NodeId>& nodes) {
+double GraphFusionOracle::EstimateNs(const ecg::Graph&, const std::vector<ecg::NodeId>& nodes) {
   return kernels_.EstimateNs({nodes});
 }
 
-absl::StatusOr<PlanEstimate> GraphBlockOracle::EstimatePlan(const ecg::Graph& graph,
-                                                            const std::vector<FusionBlock>& blocks) {
+absl::StatusOr<PlanEstimate> GraphFusionOracle::EstimatePlan(const ecg::Graph& graph,
+                                                             const std::vector<FusionBlock>& fusion_blocks) {
   KernelSequence kernels;
-  for (const FusionBlock& block : blocks) {
-    ASSIGN_OR_RETURN(kernels.emplace_back(), Get(block));
+  for (const FusionBlock& fusion_block : fusion_blocks) {
+    ASSIGN_OR_RETURN(kernels.emplace_back(), Get(fusion_block));
   }
   return pricer_->Price(graph, kernels);
 }
 
-absl::StatusOr<BlockKernel> GraphBlockOracle::Kernel(const FusionBlock& block) {
-  const KernelOr kernel = Get(block);
+absl::StatusOr<FusionKernel> GraphFusionOracle::Kernel(const FusionBlock& fusion_block) {
+  const KernelOr kernel = Get(fusion_block);
   if (!kernel.ok()) {
-    return Annotate(kernel.status(), absl::StrCat("kernel ", DescribeBlock(kernels_.graph(), block.Members())));
+    return Annotate(kernel.status(),
+                    absl::StrCat("kernel ", DescribeFusionBlock(kernels_.graph(), fusion_block.Members())));
   }
   return **kernel;
 }
 
-absl::StatusOr<std::vector<KernelQuestion>> GraphBlockOracle::Ways(const BlockComparison& question) {
+absl::StatusOr<std::vector<KernelQuestion>> GraphFusionOracle::Ways(const FusionComparison& question) {
   if (question.ways.size() < 2) {
     return absl::InternalError(absl::StrCat("a comparison of ", question.ways.size(), " ways needs at least two"));
   }
   std::vector<KernelQuestion> ways;
   std::vector<std::string> keys;
-  for (const std::vector<FusionBlock>& blocks : question.ways) {
+  for (const std::vector<FusionBlock>& fusion_blocks : question.ways) {
     KernelQuestion& way = ways.emplace_back();
     std::vector<ecg::NodeId> nodes;
-    for (const FusionBlock& block : blocks) {
-      ASSIGN_OR_RETURN(auto kernel, Get(block));
+    for (const FusionBlock& fusion_block : fusion_blocks) {
+      ASSIGN_OR_RETURN(auto kernel, Get(fusion_block));
       way.kernels.push_back(std::move(kernel));
-      nodes.insert(nodes.end(), block.nodes.begin(), block.nodes.end());
+      nodes.insert(nodes.end(), fusion_block.nodes.begin(), fusion_block.nodes.end());
     }
     std::sort(nodes.begin(), nodes.end());
-    way.description = DescribeBlock(kernels_.graph(), nodes);
-    if (blocks.size() > 1) way.description += " apart";
+    way.description = DescribeFusionBlock(kernels_.graph(), nodes);
+    if (fusion_blocks.size() > 1) way.description += " apart";
     keys.push_back(QuestionKey(way.kernels, kernels_.device(), kernels_.threads()));
   }
   // Equal questions form one group.
@@ -61,11 +62,12 @@ absl::StatusOr<std::vector<KernelQuestion>> GraphBlockOracle::Ways(const BlockCo
   return ways;
 }
 
-absl::StatusOr<BlockAnswers> GraphBlockOracle::Compare(const ecg::Graph&, const std::vector<BlockComparison>& questions,
-                                                       const std::vector<BlockComparison>& maybe) {
+absl::StatusOr<FusionAnswers> GraphFusionOracle::Compare(const ecg::Graph&,
+                                                         const std::vector<FusionComparison>& questions,
+                                                         const std::vector<FusionComparison>& maybe) {
   std::vector<KernelQuestion> all;
   std::set<std::string> measured;  // groups that have no answer yet
-  for (const BlockComparison& question : questions) {
+  for (const FusionComparison& question : questions) {
     ASSIGN_OR_RETURN(const std::vector<KernelQuestion> ways, Ways(question));
     if (!answers_.Remembers(ways)) measured.insert(ways[0].group);
     all.insert(all.end(), ways.begin(), ways.end());
@@ -87,26 +89,26 @@ absl::StatusOr<BlockAnswers> GraphBlockOracle::Compare(const ecg::Graph&, const 
   }
   ASSIGN_OR_RETURN(const std::vector<LatencyAnswer> answers, answers_.Ask(all));
   auto next = answers.begin();
-  const auto take = [&](const BlockComparison& question) {
+  const auto take = [&](const FusionComparison& question) {
     const auto first = next;
     next += static_cast<std::ptrdiff_t>(question.ways.size());
     return WayLatencies(first, next);
   };
-  BlockAnswers result;
-  for (const BlockComparison& question : questions) result.asked.push_back(take(question));
+  FusionAnswers result;
+  for (const FusionComparison& question : questions) result.asked.push_back(take(question));
   result.maybe.resize(maybe.size());
   for (const size_t m : answered) result.maybe[m] = take(maybe[m]);
   return result;
 }
 
-absl::StatusOr<bool> GraphBlockOracle::Knows(const ecg::Graph&, const BlockComparison& question) {
+absl::StatusOr<bool> GraphFusionOracle::Knows(const ecg::Graph&, const FusionComparison& question) {
   ASSIGN_OR_RETURN(const std::vector<KernelQuestion> ways, Ways(question));
   return answers_.Knows(ways);
 }
 
-absl::StatusOr<int64_t> GraphBlockOracle::Tune(const std::vector<FusionBlock>& blocks, const std::vector<int64_t>& runs,
-                                               const tune::Budget& budget) {
-  return TuneBlocks(blocks, runs, budget, context_, &kernels_, &answers_);
+absl::StatusOr<int64_t> GraphFusionOracle::Tune(const std::vector<FusionBlock>& fusion_blocks,
+                                                const std::vector<int64_t>& runs, const tune::Budget& budget) {
+  return TuneFusionBlocks(fusion_blocks, runs, budget, context_, &kernels_, &answers_);
 }
 
 }  // namespace fusion

@@ -1,6 +1,6 @@
 // Tunes the kernels of a plan: tries schedules for them (compiler/tune) and puts the fastest into the kernel cache.
-#ifndef FUSION_COMPILER_MEASURE_BLOCK_TUNING_H_
-#define FUSION_COMPILER_MEASURE_BLOCK_TUNING_H_
+#ifndef FUSION_COMPILER_MEASURE_FUSION_TUNING_H_
+#define FUSION_COMPILER_MEASURE_FUSION_TUNING_H_
 
 #include <cstdint>
 #include <vector>
@@ -15,10 +15,10 @@ namespace fusion {
 
 // Returns how many of the fusion blocks got another kernel. Spends no more than `budget` and than the time that
 // `answers` has left for measuring. `runs`, parallel to `blocks`, is how often a run of the model launches each.
-absl::StatusOr<int64_t> TuneBlocks(const std::vector<FusionBlock>& blocks, const std::vector<int64_t>& runs,
-                                   const tune::Budget& budget,
-                                   const CompileContext& context, KernelCache* kernels, LatencyAnswers* answers);
+absl::StatusOr<int64_t> TuneFusionBlocks(const std::vector<FusionBlock>& fusion_blocks,
+                                         const std::vector<int64_t>& runs, const tune::Budget& budget,
+                                         const CompileContext& context, KernelCache* kernels, LatencyAnswers* answers);
 
 }  // namespace fusion
 
-#endif  // FUSION_COMPILER_MEASURE_BLOCK_TUNING_H_
+#endif  // FUSION_COMPILER_MEASURE_FUSION_TUNING_H_

@@ -1,4 +1,4 @@
-#include "compiler/kernels/block_signature.h"
+#include "compiler/kernels/fusion_signature.h"
 
 #include <algorithm>
 #include <unordered_map>
@@ -35,7 +35,7 @@ class Signer {
     absl::StrAppend(&signature.text, "\nwant ", node, " ", directive.choice, "=", directive.alternative);
   }
 
-  BlockSignature signature;
+  FusionSignature signature;
 
  private:
   void Refer(ecg::ValueId id, bool outside) {
@@ -84,22 +84,22 @@ class Signer {
 
 }  // namespace
 
-BlockSignature SignBlock(const ecg::Graph& graph, const FusionBlock& block,
-                         const std::vector<ecg::ValueId>& live_out, const ValueLayouts& layouts) {
+FusionSignature SignFusionBlock(const ecg::Graph& graph, const FusionBlock& fusion_block,
+                                const std::vector<ecg::ValueId>& live_out, const ValueLayouts& layouts) {
   Signer signer(graph, layouts);
-  const std::vector<ecg::NodeId> members = block.Members();
+  const std::vector<ecg::NodeId> members = fusion_block.Members();
   for (ecg::NodeId id : members) signer.AddNode(graph.node(id));
   for (ecg::ValueId id : live_out) signer.AddResult(id);
-  for (const HandOver& hand_over : block.inner) {
+  for (const HandOver& hand_over : fusion_block.inner) {
     const auto consumer = std::lower_bound(members.begin(), members.end(), hand_over.consumer);
     signer.AddHandOver(hand_over, consumer - members.begin());
   }
-  // A node that is computed again is rounded (block_kernel.cc).
-  for (ecg::NodeId id : block.recomputed) {
+  // A node that is computed again is rounded (fusion_kernel.cc).
+  for (ecg::NodeId id : fusion_block.recomputed) {
     const auto node = std::lower_bound(members.begin(), members.end(), id);
     absl::StrAppend(&signer.signature.text, "\nrecomputed ", node - members.begin());
   }
-  for (const Directive& directive : block.directives) {
+  for (const Directive& directive : fusion_block.directives) {
     const auto node = std::lower_bound(members.begin(), members.end(), directive.node);
     signer.AddDirective(directive, directive.node == ecg::kNone ? -1 : node - members.begin());
   }

@@ -1,15 +1,15 @@
-#include "compiler/kernels/block_kernel.h"
+#include "compiler/kernels/fusion_kernel.h"
 
 #include <gtest/gtest.h>
 
 #include <numeric>
 
 #include "compiler/bundle/emit.h"
-#include "compiler/movement/in_place.h"
 #include "compiler/ecg/run_checks.h"
 #include "compiler/ecg/text.h"
+#include "compiler/movement/in_place.h"
 #include "compiler/movement/print.h"
-#include "compiler/pipeline/testing/run_block.h"
+#include "compiler/pipeline/testing/run_fusion_block.h"
 #include "compiler/simplify/passes.h"
 
 namespace fusion {
@@ -18,10 +18,10 @@ namespace {
 using G = testing::GraphMaker;
 using V = ecg::ValueId;
 
-BlockKernel Kernel(const G& g, const DeviceModel& device = testing::Avx512Device()) {
+FusionKernel Kernel(const G& g, const DeviceModel& device = testing::Avx512Device()) {
   std::vector<ecg::NodeId> nodes;
   for (size_t n = 0; n < g.graph().nodes().size(); ++n) nodes.push_back(static_cast<int>(n));
-  absl::StatusOr<BlockKernel> kernel = MakeBlockKernel(g.graph(), nodes, LiveOutOf(g.graph(), nodes), {}, device);
+  absl::StatusOr<FusionKernel> kernel = MakeFusionKernel(g.graph(), nodes, LiveOutOf(g.graph(), nodes), {}, device);
   return std::move(kernel).value();
 }
 
@@ -33,14 +33,14 @@ G Layer(int64_t width, int unrelated) {
   return g;
 }
 
-TEST(BlockKernel, EqualBlocksHaveOneKey) {
-  const BlockKernel a = Kernel(Layer(32, 0)), b = Kernel(Layer(32, 3)), c = Kernel(Layer(48, 0));
+TEST(FusionKernel, EqualBlocksHaveOneKey) {
+  const FusionKernel a = Kernel(Layer(32, 0)), b = Kernel(Layer(32, 3)), c = Kernel(Layer(48, 0));
   EXPECT_EQ(a.key, b.key);  // they differ only in names and weights
   EXPECT_EQ(movement::Print(a.kernel), movement::Print(b.kernel));
   EXPECT_NE(a.key, c.key);
 }
 
-TEST(BlockKernel, ImmediatesAreInTheKey) {
+TEST(FusionKernel, ImmediatesAreInTheKey) {
   auto scaled = [](double by) {
     G g;
     g.Out(g.Op("Mul", {g.In({8, 16}), g.Scalar(by)}));
@@ -51,13 +51,13 @@ TEST(BlockKernel, ImmediatesAreInTheKey) {
 }
 
 // A bundle requires the extension only where a kernel has products of bytes.
-TEST(BlockKernel, TextsAreGroupedByTheInstructionsTheyNeed) {
+TEST(FusionKernel, TextsAreGroupedByTheInstructionsTheyNeed) {
   G bytes;
   const V a = bytes.In({8, 16}, DType::kU8), b = bytes.In({16, 32}, DType::kI8);
   bytes.Out(bytes.Op("MatMulInteger", {a, b}));
   const DeviceModel device = testing::VnniDevice();
-  const BlockKernel floats = Kernel(Layer(32, 0), device), wider = Kernel(Layer(48, 0), device),
-                    products = Kernel(bytes, device);
+  const FusionKernel floats = Kernel(Layer(32, 0), device), wider = Kernel(Layer(48, 0), device),
+                     products = Kernel(bytes, device);
   const KernelTexts texts = PrintKernels({&floats, &products, &wider}, device);
   ASSERT_EQ(texts.files.size(), 2u);
   EXPECT_EQ(texts.places[0].file, texts.places[2].file);
@@ -66,7 +66,7 @@ TEST(BlockKernel, TextsAreGroupedByTheInstructionsTheyNeed) {
 }
 
 // The rows of a linear Resize are no value of the graph. Between blocked channels they are blocked, too.
-TEST(BlockKernel, WhatAnOperatorComputesInBetweenLiesAsItsOperands) {
+TEST(FusionKernel, WhatAnOperatorComputesInBetweenLiesAsItsOperands) {
   G g;
   const V x = g.Op("Relu", {g.In({1, 32, 14, 14})});
   const V y = g.Op("Resize", {x, ecg::kNone, ecg::kNone, g.Ints({1, 32, 28, 28})}, {{"mode", std::string("linear")}});
@@ -74,9 +74,9 @@ TEST(BlockKernel, WhatAnOperatorComputesInBetweenLiesAsItsOperands) {
   const std::vector<ecg::NodeId> nodes = {g.graph().value(x).producer, g.graph().value(y).producer};
   const Layout blocked{1, 16};
   const DeviceModel device = testing::Avx512Device();
-  const absl::StatusOr<BlockKernel> kernel =
-      MakeBlockKernel(g.graph(), nodes, LiveOutOf(g.graph(), nodes),
-                      {{g.graph().node(nodes[0]).inputs[0], blocked}, {x, blocked}, {y, blocked}}, device);
+  const absl::StatusOr<FusionKernel> kernel =
+      MakeFusionKernel(g.graph(), nodes, LiveOutOf(g.graph(), nodes),
+                       {{g.graph().node(nodes[0]).inputs[0], blocked}, {x, blocked}, {y, blocked}}, device);
   ASSERT_TRUE(kernel.ok()) << kernel.status();
   int steps = 0;
   for (const movement::Phase& phase : kernel->kernel.phases) {
@@ -93,11 +93,11 @@ TEST(BlockKernel, WhatAnOperatorComputesInBetweenLiesAsItsOperands) {
   EXPECT_GT(steps, 1);
 }
 
-TEST(BlockKernel, AResidualIsAddedInPlace) {
+TEST(FusionKernel, AResidualIsAddedInPlace) {
   G g;
   const V x = g.In({8, 16}), residual = g.In({8, 40});
   g.Out(g.Op("Relu", {g.Op("Add", {g.Op("MatMul", {x, g.Weight({16, 40})}), residual})}));
-  const BlockKernel kernel = Kernel(g);
+  const FusionKernel kernel = Kernel(g);
   const std::vector<movement::InPlacePair> pairs = movement::InPlacePairs(kernel.kernel);
   ASSERT_EQ(pairs.size(), 1u);
   EXPECT_EQ(kernel.kernel.buffers[pairs[0].in].elements, 8 * 40);
@@ -107,10 +107,10 @@ TEST(BlockKernel, AResidualIsAddedInPlace) {
 
 // The weights are larger than the second-level cache of any model device, so panels are the outermost loop, and all
 // rows read one panel while the next is fetched.
-TEST(BlockKernel, LargeWeightsAreStreamedOnceAndPrefetched) {
+TEST(FusionKernel, LargeWeightsAreStreamedOnceAndPrefetched) {
   G g;
   g.Out(g.Op("MatMul", {g.In({128, 768}), g.Weight({768, 3072})}));
-  const BlockKernel kernel = Kernel(g);
+  const FusionKernel kernel = Kernel(g);
   const movement::Phase& phase = kernel.kernel.phases[0];
   const auto* tile = phase.steps.back().As<movement::RegisterTile>();
   ASSERT_NE(tile, nullptr);
@@ -122,9 +122,9 @@ TEST(BlockKernel, LargeWeightsAreStreamedOnceAndPrefetched) {
   EXPECT_GT(prefetch.ahead, 0);
 }
 
-TEST(BlockKernel, ArgumentsStandForValues) {
+TEST(FusionKernel, ArgumentsStandForValues) {
   const G g = Layer(40, 0);
-  const BlockKernel kernel = Kernel(g);
+  const FusionKernel kernel = Kernel(g);
   int inputs = 0, outputs = 0, constants = 0, packed = 0;
   for (const KernelArg& arg : kernel.args) {
     inputs += arg.kind == KernelArg::Kind::kValue && !arg.written;
@@ -143,7 +143,7 @@ TEST(BlockKernel, ArgumentsStandForValues) {
 std::string KeyOf(const ecg::Graph& graph, const DeviceModel& device) {
   std::vector<ecg::NodeId> nodes(graph.nodes().size());
   std::iota(nodes.begin(), nodes.end(), 0);
-  const absl::StatusOr<BlockKernel> kernel = MakeBlockKernel(graph, nodes, LiveOutOf(graph, nodes), {}, device);
+  const absl::StatusOr<FusionKernel> kernel = MakeFusionKernel(graph, nodes, LiveOutOf(graph, nodes), {}, device);
   EXPECT_TRUE(kernel.ok()) << kernel.status();
   return kernel.ok() ? kernel->key : "";
 }

@@ -1,4 +1,4 @@
-#include "compiler/schedule/schedule_block.h"
+#include "compiler/schedule/schedule_fusion_block.h"
 
 #include <algorithm>
 #include <map>
@@ -8,8 +8,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "compiler/movement/cost.h"
-#include "compiler/schedule/block_passes.h"
 #include "compiler/schedule/cut_stages.h"
+#include "compiler/schedule/fusion_block_passes.h"
 #include "compiler/schedule/library/library_stage.h"
 #include "compiler/schedule/schedule_form.h"
 #include "compiler/schedule/schedule_routine.h"
@@ -54,8 +54,9 @@ absl::Status TransformFilter(const TransformedFilter& filtered, movement::Kernel
 
 // The fusion block with its one product computed by a library of the target, and text for everything else. The
 // product's epilogue is part of the library's call if it can be.
-absl::StatusOr<ScheduledBlock> ScheduleWithLibrary(const BlockForm& form, const DeviceModel& device,
-                                                   const std::set<std::string>& disabled_passes, ChoiceLog* choices) {
+absl::StatusOr<ScheduledFusionBlock> ScheduleWithLibrary(const FusionBlockForm& form, const DeviceModel& device,
+                                                         const std::set<std::string>& disabled_passes,
+                                                         ChoiceLog* choices) {
   const bool any = !device.product_library.empty() || !device.convolution_library.empty();
   const int product = any ? OnlyProduct(form.program, device) : -1;
   if (product < 0)
@@ -65,47 +66,48 @@ absl::StatusOr<ScheduledBlock> ScheduleWithLibrary(const BlockForm& form, const 
   const auto schedule = [&](const te::Program& program) {
     return ScheduleForm(program, form.layouts, device, {InTasks::kNoProducts, product}, choices);
   };
-  absl::StatusOr<ScheduledBlock> block = schedule(form.program);
+  absl::StatusOr<ScheduledFusionBlock> scheduled = schedule(form.program);
   for (const bool rounded : {false, true}) {
-    if (block.ok()) break;
-    BlockPassContext context;
+    if (scheduled.ok()) break;
+    FusionBlockPassContext context;
     context.product = product;
     context.rounded_product = rounded;
-    ASSIGN_OR_RETURN(const std::optional<BlockForm> bare,
-                     RunBlockPass(BlockPass::kBareProduct, form, context, disabled_passes));
+    ASSIGN_OR_RETURN(const std::optional<FusionBlockForm> bare,
+                     RunFusionBlockPass(FusionBlockPass::kBareProduct, form, context, disabled_passes));
     if (!bare) continue;
     *choices = before;
-    block = schedule(bare->program);
+    scheduled = schedule(bare->program);
   }
-  return block;
+  return scheduled;
 }
 
 // One schedule of a fusion block. The model orders them, and a measurement may choose another than the first.
 struct Candidate {
-  ScheduledBlock block;
+  ScheduledFusionBlock scheduled;
   ChoiceLog log;
   double latency_ns;
   std::string form;  // its label
 };
 
-bool HasSeveralPhases(const ScheduledBlock& block) { return block.kernel.phases.size() > 1; }
+bool HasSeveralPhases(const ScheduledFusionBlock& scheduled) { return scheduled.kernel.phases.size() > 1; }
 
 // Checks that the hand-overs are as asked for. Fails as CheckWithin does.
-absl::Status CheckAsked(const ScheduleOptions& options, const ScheduledBlock& block, const te::Program& program) {
-  return CheckWithin(options.hand_overs, block.hand_overs, program, /*only_asked=*/true);
+absl::Status CheckAsked(const ScheduleOptions& options, const ScheduledFusionBlock& scheduled,
+                        const te::Program& program) {
+  return CheckWithin(options.hand_overs, scheduled.hand_overs, program, /*only_asked=*/true);
 }
 
 // Collects the candidates of one fusion block: makes other forms of its program and schedules them.
 class Candidates {
  public:
-  Candidates(const BlockForm& given, const DeviceModel& device, const ScheduleOptions& options, ChoiceLog* log)
+  Candidates(const FusionBlockForm& given, const DeviceModel& device, const ScheduleOptions& options, ChoiceLog* log)
       : given_(given), device_(device), options_(options), log_(log) {}
 
   absl::Status AddAll() {
-    ASSIGN_OR_RETURN(const BlockForm split, Cut());
+    ASSIGN_OR_RETURN(const FusionBlockForm split, Cut());
     RETURN_IF_ERROR(AddPlain(split));
     RETURN_IF_ERROR(AddFiltered());
-    ASSIGN_OR_RETURN(const std::optional<BlockForm> spread, RunPass(BlockPass::kSplitK, split));
+    ASSIGN_OR_RETURN(const std::optional<FusionBlockForm> spread, RunPass(FusionBlockPass::kSplitK, split));
     if (spread) Add(*spread, InTasks::kNoProducts, "split-k").IgnoreError();
     RETURN_IF_ERROR(AddWindows(split));
     if (MayCut(options_.hand_overs)) {
@@ -120,77 +122,81 @@ class Candidates {
   std::vector<Candidate>& all() { return all_; }
 
  private:
-  absl::StatusOr<std::optional<BlockForm>> RunPass(BlockPass pass, const BlockForm& form, int64_t filter_outputs = 0) {
-    BlockPassContext context;
+  absl::StatusOr<std::optional<FusionBlockForm>> RunPass(FusionBlockPass pass, const FusionBlockForm& form,
+                                                         int64_t filter_outputs = 0) {
+    FusionBlockPassContext context;
     context.device = &device_;
     context.choices = log_;
     context.filter_outputs = filter_outputs;
-    return RunBlockPass(pass, form, context, options_.disabled_passes);
+    return RunFusionBlockPass(pass, form, context, options_.disabled_passes);
   }
 
-  absl::Status Add(const BlockForm& form, InTasks in_tasks, std::string label, const std::vector<int>& cuts = {}) {
+  absl::Status Add(const FusionBlockForm& form, InTasks in_tasks, std::string label,
+                   const std::vector<int>& cuts = {}) {
     ChoiceLog log = *log_;
     const FormRequest request{in_tasks, -1, cuts, !form.partials.empty(), &options_.hand_overs};
-    ASSIGN_OR_RETURN(ScheduledBlock block, ScheduleForm(form.program, form.layouts, device_, request, &log));
+    ASSIGN_OR_RETURN(ScheduledFusionBlock scheduled, ScheduleForm(form.program, form.layouts, device_, request, &log));
     if (form.filtered) {
-      RETURN_IF_ERROR(TransformFilter(*form.filtered, &block.kernel));
+      RETURN_IF_ERROR(TransformFilter(*form.filtered, &scheduled.kernel));
       for (size_t t = given_.program.tensors.size(); t < form.program.tensors.size(); ++t) {
         const te::TensorInfo& made = form.program.tensors[t];
-        if (made.constant) block.constants[static_cast<int>(t)] = *made.constant;
+        if (made.constant) scheduled.constants[static_cast<int>(t)] = *made.constant;
       }
     }
-    double ns = movement::EstimateCost(block.kernel, device_, device_.parallel_units).latency_ns;
+    double ns = movement::EstimateCost(scheduled.kernel, device_, device_.parallel_units).latency_ns;
     if (form.filtered) ns *= kFilterMargin;
     if (!form.partials.empty()) ns *= kSplitMargin;
-    all_.push_back({std::move(block), std::move(log), ns, std::move(label)});
+    all_.push_back({std::move(scheduled), std::move(log), ns, std::move(label)});
     return absl::OkStatus();
   }
 
   // Returns the form with its long products cut along the reduction.
-  absl::StatusOr<BlockForm> Cut() {
-    ASSIGN_OR_RETURN(std::optional<BlockForm> cut, RunPass(BlockPass::kKBlocking, given_));
+  absl::StatusOr<FusionBlockForm> Cut() {
+    ASSIGN_OR_RETURN(std::optional<FusionBlockForm> cut, RunPass(FusionBlockPass::kKBlocking, given_));
     return cut ? *std::move(cut) : given_;
   }
 
   // The form that every fusion block has; where its stages cannot be stitched, also one with products inside tasks.
-  absl::Status AddPlain(const BlockForm& split) {
+  absl::Status AddPlain(const FusionBlockForm& split) {
     RETURN_IF_ERROR(Add(split, InTasks::kNoProducts, "plain"));
     const te::Program& program = split.program;
-    if (program.tes.size() > 1 && HasSeveralPhases(all_[0].block)) {
+    if (program.tes.size() > 1 && HasSeveralPhases(all_[0].scheduled)) {
       const bool products = std::any_of(program.tes.begin(), program.tes.end(),
                                         [&](const te::Te& te) { return WantsRegisterTile(program, te, device_); });
       const absl::Status in_tasks = products ? Add(split, InTasks::kProducts, "tasks") : absl::OkStatus();
-      if (!in_tasks.ok()) absl::StrAppend(&all_[0].block.reason, "; in tasks: ", in_tasks.message());
+      if (!in_tasks.ok()) absl::StrAppend(&all_[0].scheduled.reason, "; in tasks: ", in_tasks.message());
     }
-    if (given_.program.tes.size() == 1) all_[0].block.reason.clear();  // slices along the reduction count as one stage
+    if (given_.program.tes.size() == 1)
+      all_[0].scheduled.reason.clear();  // slices along the reduction count as one stage
     return absl::OkStatus();
   }
 
   absl::Status AddFiltered() {
     if (!StrategyOf(device_).minimal_filtering) return absl::OkStatus();
     for (const int64_t outputs : kFilterOutputs) {
-      ASSIGN_OR_RETURN(const std::optional<BlockForm> filtered, RunPass(BlockPass::kWinograd, given_, outputs));
+      ASSIGN_OR_RETURN(const std::optional<FusionBlockForm> filtered,
+                       RunPass(FusionBlockPass::kWinograd, given_, outputs));
       if (filtered) Add(*filtered, InTasks::kFiltering, absl::StrCat("winograd", outputs)).IgnoreError();
     }
     return absl::OkStatus();
   }
 
   // Other forms of windows: with their borders copied around them, row by row first, or both.
-  absl::Status AddWindows(const BlockForm& split) {
+  absl::Status AddWindows(const FusionBlockForm& split) {
     RETURN_IF_ERROR(AddCopied(split, "windows-copied"));
-    ASSIGN_OR_RETURN(const std::optional<BlockForm> separated, RunPass(BlockPass::kSeparateWindows, split));
+    ASSIGN_OR_RETURN(const std::optional<FusionBlockForm> separated, RunPass(FusionBlockPass::kSeparateWindows, split));
     if (!separated) return absl::OkStatus();
     Add(*separated, InTasks::kWindows, "windows-separate").IgnoreError();
     return AddCopied(*separated, "windows-separate-copied");
   }
-  absl::Status AddCopied(const BlockForm& form, const char* label) {
-    ASSIGN_OR_RETURN(const std::optional<BlockForm> copied, RunPass(BlockPass::kCopyWindows, form));
+  absl::Status AddCopied(const FusionBlockForm& form, const char* label) {
+    ASSIGN_OR_RETURN(const std::optional<FusionBlockForm> copied, RunPass(FusionBlockPass::kCopyWindows, form));
     if (copied) Add(*copied, InTasks::kWindows, label).IgnoreError();
     return absl::OkStatus();
   }
 
   // Forms with phases that are cut where the plan asks for device scope.
-  absl::Status AddCut(const BlockForm& form, const std::string& label) {
+  absl::Status AddCut(const FusionBlockForm& form, const std::string& label) {
     for (const CutEdges edges : {CutEdges::kRequired, CutEdges::kAllowed}) {
       const std::string each = absl::StrCat(label, edges == CutEdges::kAllowed ? "-all" : "");
       AddCutAt(form, edges, each);
@@ -198,7 +204,7 @@ class Candidates {
     }
     return absl::OkStatus();
   }
-  void AddCutAt(const BlockForm& form, CutEdges edges, const std::string& label) {
+  void AddCutAt(const FusionBlockForm& form, CutEdges edges, const std::string& label) {
     absl::StatusOr<CutProgram> cut = CutStages(form.program, options_.hand_overs, edges, form.partials);
     const bool plain = form.partials.empty();  // other forms give no reason why a plan cannot be met
     if (!cut.ok()) {
@@ -206,7 +212,7 @@ class Candidates {
       return;
     }
     if (cut->cuts.empty()) return;
-    const BlockForm parts{std::move(cut->program), form.layouts, form.filtered, form.partials, form.chunks};
+    const FusionBlockForm parts{std::move(cut->program), form.layouts, form.filtered, form.partials, form.chunks};
     for (const InTasks in_tasks : {InTasks::kNoProducts, InTasks::kProducts}) {
       const std::string each = absl::StrCat(label, in_tasks == InTasks::kProducts ? "-tasks" : "");
       if (const absl::Status added = Add(parts, in_tasks, each, cut->cuts); !added.ok() && plain) refused_ = added;
@@ -216,17 +222,17 @@ class Candidates {
   // Forms in which the phase in front of a cut computes parts of the reductions behind it. Fewer chunks than the device
   // wants tasks are tried only where there cannot be more: the tasks would share out rows, too, and then each would
   // read all of a product's other operand for a few of them.
-  absl::Status AddSplitReductions(const BlockForm& form, CutEdges edges, const std::string& label) {
-    BlockPassContext context;
+  absl::Status AddSplitReductions(const FusionBlockForm& form, CutEdges edges, const std::string& label) {
+    FusionBlockPassContext context;
     context.is_cut = [&](te::TensorId tensor, const te::Te& reader) {
       return IsCut(options_.hand_overs, tensor, reader, edges);
     };
-    std::map<int64_t, BlockForm> forms;  // by the number of chunks
+    std::map<int64_t, FusionBlockForm> forms;  // by the number of chunks
     for (const int64_t chunks : kChunks) {
       context.chunks = chunks;
       context.least_chunk = kLeastChunk;
-      ASSIGN_OR_RETURN(std::optional<BlockForm> split,
-                       RunBlockPass(BlockPass::kSplitReductions, form, context, options_.disabled_passes));
+      ASSIGN_OR_RETURN(std::optional<FusionBlockForm> split,
+                       RunFusionBlockPass(FusionBlockPass::kSplitReductions, form, context, options_.disabled_passes));
       if (split) forms.emplace(split->chunks, *std::move(split));
     }
     const bool enough = !forms.empty() && forms.rbegin()->first >= WantedTasks(device_);
@@ -241,7 +247,7 @@ class Candidates {
   absl::Status KeepAsked() {
     const size_t tried = all_.size();
     std::erase_if(all_, [&](const Candidate& candidate) {
-      absl::Status kept = CheckAsked(options_, candidate.block, given_.program);
+      absl::Status kept = CheckAsked(options_, candidate.scheduled, given_.program);
       kept.Update(candidate.log.CheckStageDirectives());
       if (!kept.ok() && refused_.ok()) refused_ = kept;
       return !kept.ok();
@@ -253,17 +259,17 @@ class Candidates {
   // Forms with several phases in one launch (persistent kernels), where work-groups may wait for each other.
   void AddPersistent() {
     for (size_t f = 0, n = all_.size(); f < n && device_.persistent_groups > 0; ++f) {
-      if (all_[f].block.kernel.phases.size() < 2) continue;
+      if (all_[f].scheduled.kernel.phases.size() < 2) continue;
       Candidate persistent = all_[f];
-      persistent.block.kernel.persistent = true;
+      persistent.scheduled.kernel.persistent = true;
       persistent.form += "-persistent";
       persistent.latency_ns =
-          movement::EstimateCost(persistent.block.kernel, device_, device_.parallel_units).latency_ns;
+          movement::EstimateCost(persistent.scheduled.kernel, device_, device_.parallel_units).latency_ns;
       all_.push_back(std::move(persistent));
     }
   }
 
-  const BlockForm& given_;
+  const FusionBlockForm& given_;
   const DeviceModel& device_;
   const ScheduleOptions& options_;
   ChoiceLog* const log_;
@@ -273,14 +279,15 @@ class Candidates {
 
 }  // namespace
 
-absl::StatusOr<ScheduledBlock> ScheduleBlock(const te::Program& program, const std::map<te::TensorId, Layout>& layouts,
-                                             const DeviceModel& device, const ScheduleOptions& options) {
+absl::StatusOr<ScheduledFusionBlock> ScheduleFusionBlock(const te::Program& program,
+                                                         const std::map<te::TensorId, Layout>& layouts,
+                                                         const DeviceModel& device, const ScheduleOptions& options) {
   if (program.tes.size() == 1 && program.tes[0].routine) return ScheduleRoutine(program, layouts);
-  const BlockForm given{program, layouts, std::nullopt};
+  const FusionBlockForm given{program, layouts, std::nullopt};
   ChoiceLog log(options.choices, options.directives);
   ChoiceLog library_log = log;
   // The model never chooses a library for a stage, because it knows nothing of libraries.
-  if (absl::StatusOr<ScheduledBlock> library =
+  if (absl::StatusOr<ScheduledFusionBlock> library =
           ScheduleWithLibrary(given, device, options.disabled_passes, &library_log);
       library.ok() && CheckAsked(options, *library, program).ok() && library_log.CheckStageDirectives().ok() &&
       log.Pick("library", {"no", "yes"}, ChoiceKind::kUnmodelled) == 1) {
@@ -298,19 +305,20 @@ absl::StatusOr<ScheduledBlock> ScheduleBlock(const te::Program& program, const s
   const int taken = log.Pick("form", all, [](const Candidate& one) { return one.form; });
   RETURN_IF_ERROR(log.CheckKernelDirectives());
   Candidate& form = all[taken];
-  if (form.block.kernel.phases.size() > 1 && StrategyOf(device).phases_are_launches && device.persistent_groups == 0) {
-    absl::StrAppend(&form.block.reason, form.block.reason.empty() ? "" : "; ",
+  if (form.scheduled.kernel.phases.size() > 1 && StrategyOf(device).phases_are_launches &&
+      device.persistent_groups == 0) {
+    absl::StrAppend(&form.scheduled.reason, form.scheduled.reason.empty() ? "" : "; ",
                     "each phase is a launch, because work-groups of this device cannot wait for each other");
   }
-  form.block.choices = form.log.met();
+  form.scheduled.choices = form.log.met();
   const bool chosen = !log.met().empty() && log.met().back().name == "form";
-  if (chosen) form.block.choices.push_back(log.met().back());
-  form.block.within = CheckWithin(options.hand_overs, form.block.hand_overs, program);
-  if (!form.block.within.ok() && !form.block.reason.empty()) {
-    form.block.within =
-        absl::FailedPreconditionError(absl::StrCat(form.block.within.message(), ": ", form.block.reason));
+  if (chosen) form.scheduled.choices.push_back(log.met().back());
+  form.scheduled.within = CheckWithin(options.hand_overs, form.scheduled.hand_overs, program);
+  if (!form.scheduled.within.ok() && !form.scheduled.reason.empty()) {
+    form.scheduled.within =
+        absl::FailedPreconditionError(absl::StrCat(form.scheduled.within.message(), ": ", form.scheduled.reason));
   }
-  return std::move(form.block);
+  return std::move(form.scheduled);
 }
 
 }  // namespace fusion

@@ -1,4 +1,4 @@
-#include "compiler/pipeline/testing/run_block.h"
+#include "compiler/pipeline/testing/run_fusion_block.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -53,23 +53,23 @@ Layout LayoutFor(const ValueLayouts& layouts, ecg::ValueId v) {
   return it == layouts.end() ? Layout() : it->second;
 }
 
-absl::StatusOr<std::map<ecg::ValueId, Tensor>> InputsOf(const BlockCase& block_case) {
-  std::map<ecg::ValueId, Tensor> inputs = block_case.inputs;
+absl::StatusOr<std::map<ecg::ValueId, Tensor>> InputsOf(const FusionCase& fusion_case) {
+  std::map<ecg::ValueId, Tensor> inputs = fusion_case.inputs;
   uint64_t seed = 100;
-  for (ecg::ValueId v : block_case.graph.inputs()) {
-    const ecg::ValueType& type = block_case.graph.value(v).type;
+  for (ecg::ValueId v : fusion_case.graph.inputs()) {
+    const ecg::ValueType& type = fusion_case.graph.value(v).type;
     if (!inputs.count(v)) inputs[v] = RandomTensor(type.dtype, type.shape, seed++, 5);
   }
   return inputs;
 }
 
 // The reference: the unscheduled program of the whole graph.
-absl::StatusOr<std::vector<Tensor>> Reference(const BlockCase& block_case,
+absl::StatusOr<std::vector<Tensor>> Reference(const FusionCase& fusion_case,
                                               const std::map<ecg::ValueId, Tensor>& inputs) {
-  const ecg::Graph& graph = block_case.graph;
+  const ecg::Graph& graph = fusion_case.graph;
   std::vector<ecg::NodeId> nodes;
   for (size_t n = 0; n < graph.nodes().size(); ++n) nodes.push_back(static_cast<int>(n));
-  ASSIGN_OR_RETURN(ops::LoweredBlock lowered, ops::LowerNodes(graph, nodes, graph.outputs()));
+  ASSIGN_OR_RETURN(ops::LoweredFusionBlock lowered, ops::LowerNodes(graph, nodes, graph.outputs()));
   std::vector<Tensor> arguments;
   for (te::TensorId t : lowered.program.inputs) {
     const ecg::ValueId v = lowered.value_of_tensor[t];
@@ -83,18 +83,18 @@ absl::StatusOr<std::vector<Tensor>> Reference(const BlockCase& block_case,
 }
 
 struct Run {
-  const BlockCase* block_case = nullptr;
+  const FusionCase* fusion_case = nullptr;
   const RunOptions* options = nullptr;
   ValueLayouts layouts;
-  BlockResult result;
+  FusionResult result;
   std::vector<std::string> symbols;  // parallel to result.kernels
 };
 
 // Asks something of about half of the hand-overs.
-std::vector<HandOver> DrawScopes(const ecg::Graph& graph, const FusionBlock& block, uint64_t seed) {
+std::vector<HandOver> DrawScopes(const ecg::Graph& graph, const FusionBlock& fusion_block, uint64_t seed) {
   std::mt19937 random(static_cast<uint32_t>(seed));
   std::vector<HandOver> asked;
-  for (HandOver& hand_over : InnerHandOvers(graph, block)) {
+  for (HandOver& hand_over : InnerHandOvers(graph, fusion_block)) {
     const uint32_t draw = random() % 8;
     if (draw >= 4) continue;
     hand_over.nearest = draw == 0 ? Scope::kDevice : draw == 1 ? Scope::kBlock : Scope::kLane;
@@ -105,11 +105,12 @@ std::vector<HandOver> DrawScopes(const ecg::Graph& graph, const FusionBlock& blo
 }
 
 // Every hand-over of which something was asked must be as asked; the others may have gone further.
-absl::Status CheckAsked(const ecg::Graph& graph, const FusionBlock& block, const BlockKernel& kernel) {
-  FusionBlock lenient = block;
+absl::Status CheckAsked(const ecg::Graph& graph, const FusionBlock& fusion_block, const FusionKernel& kernel) {
+  FusionBlock lenient = fusion_block;
   lenient.inner.clear();
-  for (HandOver& hand_over : InnerHandOvers(graph, block)) {
-    const bool asked = std::find(block.inner.begin(), block.inner.end(), hand_over) != block.inner.end();
+  for (HandOver& hand_over : InnerHandOvers(graph, fusion_block)) {
+    const bool asked =
+        std::find(fusion_block.inner.begin(), fusion_block.inner.end(), hand_over) != fusion_block.inner.end();
     if (!asked) hand_over.furthest = Scope::kDevice;
     lenient.inner.push_back(hand_over);
   }
@@ -117,7 +118,7 @@ absl::Status CheckAsked(const ecg::Graph& graph, const FusionBlock& block, const
 }
 
 absl::Status MakeKernels(Run* run) {
-  const ecg::Graph& graph = run->block_case->graph;
+  const ecg::Graph& graph = run->fusion_case->graph;
   const RunOptions& options = *run->options;
   const int64_t lanes = options.device.vector_bytes / 4;
   if (options.layouts == LayoutMode::kChosen) {
@@ -130,23 +131,24 @@ absl::Status MakeKernels(Run* run) {
       run->layouts[static_cast<int>(v)] = layout;
     }
   }
-  std::vector<FusionBlock> blocks = options.blocks;
-  if (!options.split && blocks.empty()) blocks.emplace_back();
-  for (size_t n = 0; n < graph.nodes().size() && options.blocks.empty(); ++n) {
-    if (options.split) blocks.emplace_back();
-    blocks.back().nodes.push_back(static_cast<int>(n));
+  std::vector<FusionBlock> fusion_blocks = options.fusion_blocks;
+  if (!options.split && fusion_blocks.empty()) fusion_blocks.emplace_back();
+  for (size_t n = 0; n < graph.nodes().size() && options.fusion_blocks.empty(); ++n) {
+    if (options.split) fusion_blocks.emplace_back();
+    fusion_blocks.back().nodes.push_back(static_cast<int>(n));
   }
-  RETURN_IF_ERROR(CheckPlan(graph, {blocks, {}}));
-  for (FusionBlock& block : blocks) {
+  RETURN_IF_ERROR(CheckPlan(graph, {fusion_blocks, {}}));
+  for (FusionBlock& fusion_block : fusion_blocks) {
     const auto make = [&](const Choices& choices) {
-      return MakeBlockKernel(graph, block, LiveOutOf(graph, block), run->layouts, options.device, {choices});
+      return MakeFusionKernel(graph, fusion_block, LiveOutOf(graph, fusion_block), run->layouts, options.device,
+                              {choices});
     };
     if (options.scopes_seed != 0) {
-      block.inner = DrawScopes(graph, block, options.scopes_seed);
-      if (const auto asked = make({}); absl::IsFailedPrecondition(asked.status())) block.inner.clear();
+      fusion_block.inner = DrawScopes(graph, fusion_block, options.scopes_seed);
+      if (const auto asked = make({}); absl::IsFailedPrecondition(asked.status())) fusion_block.inner.clear();
     }
     Choices choices = options.choices;
-    absl::StatusOr<BlockKernel> kernel = make(choices);
+    absl::StatusOr<FusionKernel> kernel = make(choices);
     if (options.choices_seed != 0 && kernel.ok()) {
       std::mt19937 random(static_cast<uint32_t>(options.choices_seed));
       for (int times = 0; times < 2; ++times) {  // a choice may lead to further choices
@@ -158,14 +160,14 @@ absl::Status MakeKernels(Run* run) {
       }
     }
     if (!kernel.ok()) return Annotate(kernel.status(), absl::StrCat("scheduling ", PrintChoices(choices)));
-    RETURN_IF_ERROR(CheckAsked(graph, block, *kernel));
+    RETURN_IF_ERROR(CheckAsked(graph, fusion_block, *kernel));
     run->result.kernels.push_back(*std::move(kernel));
   }
   if (!options.hold_once) return absl::OkStatus();
   std::vector<PlannedLaunch> launches;
-  for (BlockKernel& kernel : run->result.kernels) launches.push_back({std::move(kernel), {}, "", {}});
+  for (FusionKernel& kernel : run->result.kernels) launches.push_back({std::move(kernel), {}, "", {}});
   HoldOnce(graph, options.device, 1, /*whatever_it_costs=*/true, &launches);
-  for (size_t l = 0; l < launches.size(); ++l) run->result.kernels[l] = std::move(launches[l].block);
+  for (size_t l = 0; l < launches.size(); ++l) run->result.kernels[l] = std::move(launches[l].fusion_kernel);
   return absl::OkStatus();
 }
 
@@ -176,18 +178,18 @@ std::string Describe(const GuardedBuffer& buffer, const KernelArg& arg, const ec
 
 absl::Status RunKernel(const Run& run, size_t k, KernelHost* host,
                        std::map<ecg::ValueId, std::unique_ptr<GuardedBuffer>>* values, std::mt19937* random) {
-  const ecg::Graph& graph = run.block_case->graph;
-  const BlockKernel& block = run.result.kernels[k];
+  const ecg::Graph& graph = run.fusion_case->graph;
+  const FusionKernel& fusion_block = run.result.kernels[k];
   std::vector<const movement::Buffer*> buffers;
-  for (const movement::Buffer& buffer : block.kernel.buffers) {
+  for (const movement::Buffer& buffer : fusion_block.kernel.buffers) {
     if (movement::IsArgument(buffer)) buffers.push_back(&buffer);
   }
-  if (buffers.size() != block.args.size()) return absl::InternalError("args are not parallel to buffers");
+  if (buffers.size() != fusion_block.args.size()) return absl::InternalError("args are not parallel to buffers");
   std::vector<std::unique_ptr<GuardedBuffer>> own;
   KernelCall call;
   std::map<size_t, std::string> read_only;
-  for (size_t a = 0; a < block.args.size(); ++a) {
-    const KernelArg& arg = block.args[a];
+  for (size_t a = 0; a < fusion_block.args.size(); ++a) {
+    const KernelArg& arg = fusion_block.args[a];
     const int64_t bytes = buffers[a]->elements * DTypeBytes(buffers[a]->dtype);
     GuardedBuffer* buffer = nullptr;
     if (arg.kind == KernelArg::Kind::kValue) {
@@ -208,7 +210,7 @@ absl::Status RunKernel(const Run& run, size_t k, KernelHost* host,
       buffer = own.back().get();
       if (arg.kind == KernelArg::Kind::kConstant) {
         Tensor source = arg.value == ecg::kNone ? arg.literal : *graph.value(arg.value).constant;
-        if (arg.pack >= 0) source = movement::PackedConstant(block.kernel.packs[arg.pack], source);
+        if (arg.pack >= 0) source = movement::PackedConstant(fusion_block.kernel.packs[arg.pack], source);
         if (source.size_bytes() != bytes)
           return absl::InternalError(absl::StrCat("constant of argument ", a, " has the wrong size"));
         memcpy(buffer->data(), source.data(), bytes);
@@ -217,14 +219,14 @@ absl::Status RunKernel(const Run& run, size_t k, KernelHost* host,
     if (!arg.written && arg.kind != KernelArg::Kind::kTemporary) read_only[a] = std::string(buffer->data(), bytes);
     call.args.push_back(buffer);
   }
-  call.scratch_bytes = block.kernel.scratch_bytes;
+  call.scratch_bytes = fusion_block.kernel.scratch_bytes;
   const DeviceModel& device = run.options->device;
-  const std::vector<int64_t> launched = FindBackend(device.kind)->LaunchedTasks(block.kernel, device);
-  call.persistent = block.kernel.persistent;
+  const std::vector<int64_t> launched = FindBackend(device.kind)->LaunchedTasks(fusion_block.kernel, device);
+  call.persistent = fusion_block.kernel.persistent;
   for (size_t p = 0; p < launched.size(); ++p) {
     const int64_t tasks = launched[p];
     KernelCall::Phase phase{PhaseSymbol(run.symbols[k], static_cast<int>(p)), {}, {}};
-    const LibraryCall* library = movement::LibraryCallOf(block.kernel.phases[p]);
+    const LibraryCall* library = movement::LibraryCallOf(fusion_block.kernel.phases[p]);
     if (library != nullptr) phase.library = *library;
     for (int64_t at = 0; at < tasks;) {
       const int64_t length =
@@ -237,7 +239,7 @@ absl::Status RunKernel(const Run& run, size_t k, KernelHost* host,
   }
   RETURN_IF_ERROR(host->Run(call));
   for (size_t a = 0; a < call.args.size(); ++a) {
-    const std::string what = Describe(*call.args[a], block.args[a], graph);
+    const std::string what = Describe(*call.args[a], fusion_block.args[a], graph);
     if (!call.args[a]->SlackUntouched()) return absl::InternalError(absl::StrCat("slack of ", what, " is written"));
     auto it = read_only.find(a);
     if (it != read_only.end() && memcmp(it->second.data(), call.args[a]->data(), it->second.size()) != 0) {
@@ -249,7 +251,7 @@ absl::Status RunKernel(const Run& run, size_t k, KernelHost* host,
 
 absl::Status Execute(const Run& run, KernelHost* host, const std::map<ecg::ValueId, Tensor>& inputs,
                      const std::vector<Tensor>& expected) {
-  const ecg::Graph& graph = run.block_case->graph;
+  const ecg::Graph& graph = run.fusion_case->graph;
   std::mt19937 random(7);
   std::map<ecg::ValueId, std::unique_ptr<GuardedBuffer>> values;
   for (const auto& [v, tensor] : inputs) {
@@ -280,13 +282,13 @@ const char* LayoutModeName(LayoutMode mode) {
   return kNames[static_cast<int>(mode)];
 }
 
-std::vector<std::shared_ptr<const BlockKernel>> KernelOfEachNode(const ecg::Graph& graph) {
-  std::vector<std::shared_ptr<const BlockKernel>> kernels;
+std::vector<std::shared_ptr<const FusionKernel>> KernelOfEachNode(const ecg::Graph& graph) {
+  std::vector<std::shared_ptr<const FusionKernel>> kernels;
   for (size_t n = 0; n < graph.nodes().size(); ++n) {
     const std::vector<ecg::NodeId> nodes = {static_cast<ecg::NodeId>(n)};
-    absl::StatusOr<BlockKernel> kernel = MakeBlockKernel(graph, nodes, LiveOutOf(graph, nodes), {}, Avx512Device());
+    absl::StatusOr<FusionKernel> kernel = MakeFusionKernel(graph, nodes, LiveOutOf(graph, nodes), {}, Avx512Device());
     FUSION_CHECK(kernel.ok(), std::string(kernel.status().message()).c_str());
-    kernels.push_back(std::make_shared<const BlockKernel>(*std::move(kernel)));
+    kernels.push_back(std::make_shared<const FusionKernel>(*std::move(kernel)));
   }
   return kernels;
 }
@@ -308,7 +310,7 @@ struct Texts {
   std::map<std::pair<std::string, std::string>, std::string> one;      // (march, symbol) -> text
 
   // Returns the kernel's symbol.
-  std::string Add(const BlockKernel& kernel, const DeviceModel& device) {
+  std::string Add(const FusionKernel& kernel, const DeviceModel& device) {
     const std::string& march = device.march;
     devices[march] = &device;
     const auto [it, fresh] = symbols.emplace(std::make_pair(march, kernel.key), absl::StrCat("k", symbols.size()));
@@ -323,9 +325,9 @@ struct Texts {
 };
 
 // For debugging: FUSION_PRINT_MOVEMENT=1 prints the movement graphs, FUSION_KEEP_TEXT=FOLDER keeps the texts.
-void PrintMovement(const BlockResult& result) {
+void PrintMovement(const FusionResult& result) {
   if (getenv("FUSION_PRINT_MOVEMENT") == nullptr) return;
-  for (const BlockKernel& kernel : result.kernels) {
+  for (const FusionKernel& kernel : result.kernels) {
     fprintf(stderr, "== %s\n%s", result.name.c_str(), movement::Print(kernel.kernel).c_str());
   }
 }
@@ -339,18 +341,18 @@ void KeepTexts(const std::string& name, const Texts& texts) {
 }
 
 // Schedules the kernels of every case with every set of options.
-std::vector<Run> MakeRuns(const std::vector<BlockCase>& cases, const std::vector<RunOptions>& options, Texts* texts) {
+std::vector<Run> MakeRuns(const std::vector<FusionCase>& cases, const std::vector<RunOptions>& options, Texts* texts) {
   std::vector<Run> runs;
-  for (const BlockCase& block_case : cases) {
+  for (const FusionCase& fusion_case : cases) {
     for (const RunOptions& option : options) {
       Run run;
-      run.block_case = &block_case;
+      run.fusion_case = &fusion_case;
       run.options = &option;
-      run.result.name = absl::StrCat(block_case.name, " ", option.device.isa, " ", option.device.march, " ",
+      run.result.name = absl::StrCat(fusion_case.name, " ", option.device.isa, " ", option.device.march, " ",
                                      LayoutModeName(option.layouts), option.split ? " split" : "");
       run.result.status = MakeKernels(&run);
       PrintMovement(run.result);
-      for (const BlockKernel& kernel : run.result.kernels) run.symbols.push_back(texts->Add(kernel, option.device));
+      for (const FusionKernel& kernel : run.result.kernels) run.symbols.push_back(texts->Add(kernel, option.device));
       runs.push_back(std::move(run));
     }
   }
@@ -456,19 +458,19 @@ class Hosts {
 
 }  // namespace
 
-std::vector<BlockResult> RunCases(const std::vector<BlockCase>& cases, const std::vector<RunOptions>& options) {
+std::vector<FusionResult> RunCases(const std::vector<FusionCase>& cases, const std::vector<RunOptions>& options) {
   Texts texts;
   std::vector<Run> runs = MakeRuns(cases, options, &texts);
   KeepTexts(cases.empty() ? "" : cases[0].name, texts);
   Builder builder;
   Hosts hosts(texts, &builder);
-  std::map<const BlockCase*, absl::StatusOr<std::vector<Tensor>>> references;
-  std::vector<BlockResult> results;
+  std::map<const FusionCase*, absl::StatusOr<std::vector<Tensor>>> references;
+  std::vector<FusionResult> results;
   for (Run& run : runs) {
     if (run.result.status.ok() && CanRun(run.options->device).ok()) {
-      const auto inputs = InputsOf(*run.block_case);
-      auto it = references.find(run.block_case);
-      if (it == references.end()) it = references.emplace(run.block_case, Reference(*run.block_case, *inputs)).first;
+      const auto inputs = InputsOf(*run.fusion_case);
+      auto it = references.find(run.fusion_case);
+      if (it == references.end()) it = references.emplace(run.fusion_case, Reference(*run.fusion_case, *inputs)).first;
       run.result.status = it->second.status();
       const absl::StatusOr<KernelHost*> host = run.result.status.ok() ? hosts.Find(run) : run.result.status;
       run.result.status = host.ok() ? Execute(run, *host, *inputs, *it->second) : host.status();
@@ -489,11 +491,11 @@ std::vector<RunOptions> AllOptions() {
   return options;
 }
 
-std::string Failures(const std::vector<BlockCase>& cases) { return Failures(cases, AllOptions()); }
+std::string Failures(const std::vector<FusionCase>& cases) { return Failures(cases, AllOptions()); }
 
-std::string Failures(const std::vector<BlockCase>& cases, const std::vector<RunOptions>& options) {
+std::string Failures(const std::vector<FusionCase>& cases, const std::vector<RunOptions>& options) {
   std::string text;
-  for (const BlockResult& result : RunCases(cases, options)) {
+  for (const FusionResult& result : RunCases(cases, options)) {
     if (!result.status.ok()) absl::StrAppend(&text, result.name, ": ", std::string(result.status.message()), "\n");
   }
   return text;

@@ -1,7 +1,7 @@
 // The passes over one fusion block: rows of the compiler's table of passes (compiler/pipeline/passes.h) that run each
 // time a fusion block is tried, and so stand below the planners. docs/decisions/0030-one-table-of-passes.md says why.
-#ifndef FUSION_COMPILER_SCHEDULE_BLOCK_PASSES_H_
-#define FUSION_COMPILER_SCHEDULE_BLOCK_PASSES_H_
+#ifndef FUSION_COMPILER_SCHEDULE_FUSION_BLOCK_PASSES_H_
+#define FUSION_COMPILER_SCHEDULE_FUSION_BLOCK_PASSES_H_
 
 #include <cstdint>
 #include <map>
@@ -21,7 +21,7 @@
 namespace fusion {
 
 // In the order of the table.
-enum class BlockPass : uint8_t {
+enum class FusionBlockPass : uint8_t {
   kLower,
   kFormStages,
   kBareProduct,
@@ -42,7 +42,7 @@ struct TransformedFilter {
 };
 
 // A fusion block as tensor expressions, between two passes.
-struct BlockForm {
+struct FusionBlockForm {
   te::Program program;
   std::map<te::TensorId, Layout> layouts;  // an absent one is plain
   std::optional<TransformedFilter> filtered;
@@ -51,7 +51,7 @@ struct BlockForm {
 };
 
 // What a pass may look at besides the form.
-struct BlockPassContext {
+struct FusionBlockPassContext {
   const DeviceModel* device = nullptr;
   ChoiceLog* choices = nullptr;
   std::set<te::TensorId> kept;   // form-stages: tensors that the plan wants to exist
@@ -63,35 +63,37 @@ struct BlockPassContext {
   int64_t least_chunk = 1;       // split-reductions: the fewest terms of a chunk
 };
 
-struct BlockPassRow {
-  BlockPass pass;
+struct FusionBlockPassRow {
+  FusionBlockPass pass;
   const char* name;
   // Returns nullopt where the pass has nothing to do. Null where a pass starts from or ends in another form (lower,
   // schedule): its owner calls it and then verifies.
-  absl::StatusOr<std::optional<BlockForm>> (*run)(const BlockForm& form, const BlockPassContext& context);
+  absl::StatusOr<std::optional<FusionBlockForm>> (*run)(const FusionBlockForm& form,
+                                                        const FusionBlockPassContext& context);
   bool can_disable;
   const char* why;  // it stands where it stands
 };
 
-absl::Span<const BlockPassRow> BlockPasses();
+absl::Span<const FusionBlockPassRow> FusionBlockPasses();
 
 // Runs a pass and verifies what it returns. Returns nullopt where the pass is disabled or has nothing to do. Fails with
 // INTERNAL, naming the pass, where the result is no program; an error of the pass itself stays as it is, because it is
 // a reason why the fusion block cannot be a kernel.
-absl::StatusOr<std::optional<BlockForm>> RunBlockPass(BlockPass pass, const BlockForm& form,
-                                                      const BlockPassContext& context,
-                                                      const std::set<std::string>& disabled);
+absl::StatusOr<std::optional<FusionBlockForm>> RunFusionBlockPass(FusionBlockPass pass, const FusionBlockForm& form,
+                                                                  const FusionBlockPassContext& context,
+                                                                  const std::set<std::string>& disabled);
 
 // The runner for a row that is not in the table. For tests.
-absl::StatusOr<std::optional<BlockForm>> RunBlockPass(const BlockPassRow& row, const BlockForm& form,
-                                                      const BlockPassContext& context,
-                                                      const std::set<std::string>& disabled);
+absl::StatusOr<std::optional<FusionBlockForm>> RunFusionBlockPass(const FusionBlockPassRow& row,
+                                                                  const FusionBlockForm& form,
+                                                                  const FusionBlockPassContext& context,
+                                                                  const std::set<std::string>& disabled);
 
 // Verifies the tensor expressions that `pass` has made. INTERNAL, naming the pass.
-absl::Status VerifyAfter(BlockPass pass, const te::Program& program);
+absl::Status VerifyAfter(FusionBlockPass pass, const te::Program& program);
 // Verifies the movement graph that the schedule has made. INTERNAL, naming the pass.
 absl::Status VerifySchedule(const movement::Kernel& kernel);
 
 }  // namespace fusion
 
-#endif  // FUSION_COMPILER_SCHEDULE_BLOCK_PASSES_H_
+#endif  // FUSION_COMPILER_SCHEDULE_FUSION_BLOCK_PASSES_H_

@@ -1,4 +1,4 @@
-#include "compiler/schedule/schedule_block.h"
+#include "compiler/schedule/schedule_fusion_block.h"
 
 #include <gtest/gtest.h>
 
@@ -27,27 +27,27 @@ constexpr char kSoftmax[] = R"(te p(%0: f32[512, 64]) {
   return %4
 })";
 
-TEST(ScheduleBlock, RowsAreStitched) {
-  const ScheduledBlock block = Schedule(kSoftmax);
-  EXPECT_EQ(block.kernel.phases.size(), 1u) << block.reason;
-  ASSERT_EQ(block.kernel.phases.size(), 1u);
-  EXPECT_EQ(block.kernel.phases.at(0).tasks(), 512);
-  EXPECT_EQ(block.kernel.phases.at(0).steps.size(), 4u) << movement::Print(block.kernel);
+TEST(ScheduleFusionBlock, RowsAreStitched) {
+  const ScheduledFusionBlock scheduled = Schedule(kSoftmax);
+  EXPECT_EQ(scheduled.kernel.phases.size(), 1u) << scheduled.reason;
+  ASSERT_EQ(scheduled.kernel.phases.size(), 1u);
+  EXPECT_EQ(scheduled.kernel.phases.at(0).tasks(), 512);
+  EXPECT_EQ(scheduled.kernel.phases.at(0).steps.size(), 4u) << movement::Print(scheduled.kernel);
   // The intermediates hold a row each, not the tensor.
-  EXPECT_LE(block.kernel.scratch_bytes, 4096);
-  EXPECT_EQ(block.kernel.num_args(), 2);
+  EXPECT_LE(scheduled.kernel.scratch_bytes, 4096);
+  EXPECT_EQ(scheduled.kernel.num_args(), 2);
 }
 
-TEST(ScheduleBlock, SlicesOfALongProductAreOneStage) {
-  const ScheduledBlock block = Schedule(R"(te p(%0: f32[256, 3072], %1: f32[3072, 512] const, %2: f32[512]) {
+TEST(ScheduleFusionBlock, SlicesOfALongProductAreOneStage) {
+  const ScheduledFusionBlock scheduled = Schedule(R"(te p(%0: f32[256, 3072], %1: f32[3072, 512] const, %2: f32[512]) {
   %3[i0<256, i1<512]: f32 = sum.f32(i2<3072) mul(%0[i0, i2], %1[i2, i1]) then (max(add(acc0, %2[i1]), 0.0))
   return %3
 })");
-  EXPECT_EQ(block.kernel.phases.size(), 6u);
-  EXPECT_EQ(block.reason, "");  // the product's epilogue may join it
+  EXPECT_EQ(scheduled.kernel.phases.size(), 6u);
+  EXPECT_EQ(scheduled.reason, "");  // the product's epilogue may join it
 }
 
-TEST(ScheduleBlock, PrintsTheSameEveryTime) {
+TEST(ScheduleFusionBlock, PrintsTheSameEveryTime) {
   const std::string text = movement::Print(Schedule(kSoftmax).kernel);
   EXPECT_EQ(movement::Print(Schedule(kSoftmax).kernel), text);
 }
@@ -65,43 +65,43 @@ te::Program RowsBehindABarrier() {
 }
 
 // Every form of the program, with what is asked of the product's hand-over.
-std::vector<ScheduledBlock> FormsOf(const te::Program& program, bool asked, std::set<std::string> disabled = {}) {
-  std::vector<ScheduledBlock> forms;
+std::vector<ScheduledFusionBlock> FormsOf(const te::Program& program, bool asked, std::set<std::string> disabled = {}) {
+  std::vector<ScheduledFusionBlock> forms;
   for (int form = 0; form < 40; ++form) {
     ScheduleOptions options;
     options.choices = {{"form", form}};
     options.disabled_passes = disabled;
     options.hand_overs = {{program.tes[0].outputs[0], 0, 1, Scope::kBlock, Scope::kDevice, asked}};
-    forms.push_back(OrFail(ScheduleBlock(program, {}, Device(), options)));
+    forms.push_back(OrFail(ScheduleFusionBlock(program, {}, Device(), options)));
   }
   return forms;
 }
 
-bool HasPartials(const ScheduledBlock& block) {
-  const std::vector<movement::Step>& steps = block.kernel.phases.at(0).steps;
+bool HasPartials(const ScheduledFusionBlock& scheduled) {
+  const std::vector<movement::Step>& steps = scheduled.kernel.phases.at(0).steps;
   return std::any_of(steps.begin(), steps.end(), [](const movement::Step& step) { return step.label == "partial"; });
 }
 
-TEST(ScheduleBlock, AProductsTasksReduceChunksOfRowsWhereABarrierIsAskedFor) {
+TEST(ScheduleFusionBlock, AProductsTasksReduceChunksOfRowsWhereABarrierIsAskedFor) {
   const te::Program program = RowsBehindABarrier();
   int with_partials = 0;
-  for (const ScheduledBlock& block : FormsOf(program, /*asked=*/true)) {
-    if (!HasPartials(block)) continue;
+  for (const ScheduledFusionBlock& scheduled : FormsOf(program, /*asked=*/true)) {
+    if (!HasPartials(scheduled)) continue;
     ++with_partials;
-    EXPECT_TRUE(block.within.ok()) << block.within;
-    ASSERT_EQ(block.kernel.phases.size(), 2u);
+    EXPECT_TRUE(scheduled.within.ok()) << scheduled.within;
+    ASSERT_EQ(scheduled.kernel.phases.size(), 2u);
     // The later phase shares out more than the four rows.
-    EXPECT_GE(block.kernel.phases[1].tasks(), 2 * Device().parallel_units);
+    EXPECT_GE(scheduled.kernel.phases[1].tasks(), 2 * Device().parallel_units);
   }
   EXPECT_GT(with_partials, 0);
-  for (const ScheduledBlock& block : FormsOf(program, /*asked=*/false)) EXPECT_FALSE(HasPartials(block));
-  for (const ScheduledBlock& block : FormsOf(program, /*asked=*/true, {"split-reductions"})) {
-    EXPECT_FALSE(HasPartials(block));
+  for (const ScheduledFusionBlock& scheduled : FormsOf(program, /*asked=*/false)) EXPECT_FALSE(HasPartials(scheduled));
+  for (const ScheduledFusionBlock& scheduled : FormsOf(program, /*asked=*/true, {"split-reductions"})) {
+    EXPECT_FALSE(HasPartials(scheduled));
   }
 }
 
 // Four rows are too few tasks for eight cores: each tile of a row combines the chunks again.
-TEST(ScheduleBlock, FewRowsAreCombinedByTilesOfThem) {
+TEST(ScheduleFusionBlock, FewRowsAreCombinedByTilesOfThem) {
   DeviceModel device = Device();
   device.parallel_units = 8;
   const te::Program program = RowsBehindABarrier();
@@ -110,16 +110,16 @@ TEST(ScheduleBlock, FewRowsAreCombinedByTilesOfThem) {
     ScheduleOptions options;
     options.choices = {{"form", form}};
     options.hand_overs = {{program.tes[0].outputs[0], 0, 1, Scope::kBlock, Scope::kDevice, true}};
-    const ScheduledBlock block = OrFail(ScheduleBlock(program, {}, device, options));
-    if (!HasPartials(block)) continue;
+    const ScheduledFusionBlock scheduled = OrFail(ScheduleFusionBlock(program, {}, device, options));
+    if (!HasPartials(scheduled)) continue;
     met = true;
-    EXPECT_GE(block.kernel.phases.back().tasks(), 16) << movement::Print(block.kernel);
+    EXPECT_GE(scheduled.kernel.phases.back().tasks(), 16) << movement::Print(scheduled.kernel);
   }
   EXPECT_TRUE(met);
 }
 
 // A sum of everything, then a map over everything. Both are bound by memory, so only the cost between phases differs.
-TEST(ScheduleBlock, PersistentWhereABarrierCostsLessThanALaunch) {
+TEST(ScheduleFusionBlock, PersistentWhereABarrierCostsLessThanALaunch) {
   DeviceModel device = Device();
   device.kind = "opencl";
   device.parallel_units = 2;
@@ -133,10 +133,10 @@ TEST(ScheduleBlock, PersistentWhereABarrierCostsLessThanALaunch) {
        std::vector<std::tuple<int, double, bool>>{{2, 2e-7, true}, {2, 1e-4, false}, {0, 2e-7, false}}) {
     device.persistent_groups = groups;
     device.barrier_s = barrier_s;
-    const absl::StatusOr<ScheduledBlock> block = ScheduleBlock(program, {}, device);
-    ASSERT_TRUE(block.ok()) << block.status();
-    EXPECT_GT(block->kernel.phases.size(), 1u);
-    EXPECT_EQ(block->kernel.persistent, stay) << groups << " groups, " << barrier_s;
+    const absl::StatusOr<ScheduledFusionBlock> scheduled = ScheduleFusionBlock(program, {}, device);
+    ASSERT_TRUE(scheduled.ok()) << scheduled.status();
+    EXPECT_GT(scheduled->kernel.phases.size(), 1u);
+    EXPECT_EQ(scheduled->kernel.persistent, stay) << groups << " groups, " << barrier_s;
   }
 }
 

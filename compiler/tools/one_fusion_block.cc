@@ -1,4 +1,4 @@
-#include "compiler/tools/one_block.h"
+#include "compiler/tools/one_fusion_block.h"
 
 #include <algorithm>
 #include <utility>
@@ -27,7 +27,7 @@ absl::StatusOr<Scope> ParseScope(absl::string_view name) {
   return absl::InvalidArgumentError(absl::StrCat("--hand-over: '", name, "' is none of lane, warp, block, device"));
 }
 
-// "y>z:block..device": what the operator that makes y hands to the one that makes z. One scope stands for both.
+// "y>z:fusion block..device": what the operator that makes y hands to the one that makes z. One scope stands for both.
 absl::StatusOr<HandOver> ParseHandOver(const ecg::Graph& graph, const std::string& text) {
   const std::vector<std::string> parts = absl::StrSplit(text, absl::ByAnyChar(">:"));
   if (parts.size() != 3) {
@@ -62,8 +62,8 @@ absl::StatusOr<Directive> ParseDirective(const ecg::Graph& graph, const std::str
 
 }  // namespace
 
-absl::StatusOr<FusionBlock> OneBlock(const ecg::Graph& graph, const std::vector<std::string>& hand_overs,
-                                     const std::vector<std::string>& directives) {
+absl::StatusOr<FusionBlock> OneFusionBlock(const ecg::Graph& graph, const std::vector<std::string>& hand_overs,
+                                           const std::vector<std::string>& directives) {
   FusionBlock all;
   for (size_t id = 0; id < graph.nodes().size(); ++id) all.nodes.push_back(static_cast<int>(id));
   for (const std::string& text : hand_overs) {

@@ -1,4 +1,4 @@
-#include "compiler/measure/block_oracle.h"
+#include "compiler/measure/fusion_oracle.h"
 
 #include <gtest/gtest.h>
 
@@ -22,24 +22,24 @@ struct Started {
   const DeviceModel device = testing::Avx512Device();
   const ValueLayouts layouts;
   CompileContext context;
-  GraphBlockOracle oracle{context, 1};
+  GraphFusionOracle oracle{context, 1};
 };
 
-class BlockOracleTest : public ::testing::Test {
+class FusionOracleTest : public ::testing::Test {
  protected:
   // One fusion block of two nodes, or two.
-  static BlockComparison Pair(int producer) {
+  static FusionComparison Pair(int producer) {
     const FusionBlock fused = {producer, producer + 1}, first = {producer}, second = {producer + 1};
     return {{{fused}, {first, second}}};
   }
-  static std::vector<BlockComparison> Pairs(int from, int to) {
-    std::vector<BlockComparison> questions;
+  static std::vector<FusionComparison> Pairs(int from, int to) {
+    std::vector<FusionComparison> questions;
     for (int pair = from; pair < to; ++pair) questions.push_back(Pair(2 * pair));
     return questions;
   }
   // Returns how many of `maybe` were answered, and how many pairs were measured for the batch.
-  std::pair<int, size_t> Ask(int devices, const std::vector<BlockComparison>& questions,
-                             const std::vector<BlockComparison>& maybe) {
+  std::pair<int, size_t> Ask(int devices, const std::vector<FusionComparison>& questions,
+                             const std::vector<FusionComparison>& maybe) {
     Started several(maker_.graph(), devices);
     auto answers = several.oracle.Compare(maker_.graph(), questions, maybe);
     EXPECT_TRUE(answers.ok()) << answers.status();
@@ -53,7 +53,7 @@ class BlockOracleTest : public ::testing::Test {
   const testing::GraphMaker maker_ = testing::TwentyPairs();
 };
 
-TEST_F(BlockOracleTest, IdleDevicesAnswerWhatMayBeAskedNext) {
+TEST_F(FusionOracleTest, IdleDevicesAnswerWhatMayBeAskedNext) {
   // Five questions occupy four devices for two turns, which leaves three places in the second turn and four in one
   // more.
   EXPECT_EQ(Ask(4, Pairs(0, 5), Pairs(5, 20)), std::pair(7, size_t{12}));
@@ -63,7 +63,7 @@ TEST_F(BlockOracleTest, IdleDevicesAnswerWhatMayBeAskedNext) {
   EXPECT_EQ(Ask(1, Pairs(0, 5), Pairs(5, 20)), std::pair(0, size_t{5}));
 }
 
-TEST_F(BlockOracleTest, EqualQuestionsAreOneAndCostNoTurn) {
+TEST_F(FusionOracleTest, EqualQuestionsAreOneAndCostNoTurn) {
   EXPECT_EQ(Ask(1, Pairs(0, 5), Pairs(20, 21)), std::pair(1, size_t{5}));
 }
 
@@ -85,16 +85,16 @@ class Recorder : public LatencyOracle {
   std::vector<LatencyQuestion> asked;
 };
 
-TEST_F(BlockOracleTest, TheTwoSidesAreMeasuredInTurns) {
+TEST_F(FusionOracleTest, TheTwoSidesAreMeasuredInTurns) {
   Recorder recorder;
   const DeviceModel device = testing::Avx512Device();
   const ValueLayouts layouts;
   CompileContext context;
   context.device = &device;
   context.oracle = &recorder;
-  GraphBlockOracle oracle(context, 1);
+  GraphFusionOracle oracle(context, 1);
   oracle.Start(&maker_.graph(), &layouts);
-  const BlockComparison question = Pair(0);
+  const FusionComparison question = Pair(0);
   EXPECT_FALSE(oracle.Knows(maker_.graph(), Pair(2)).value());
   const auto answers = oracle.Compare(maker_.graph(), {question}, {});
   ASSERT_TRUE(answers.ok()) << answers.status();
@@ -104,16 +104,16 @@ TEST_F(BlockOracleTest, TheTwoSidesAreMeasuredInTurns) {
   EXPECT_TRUE(oracle.Knows(maker_.graph(), question).value());
 }
 
-TEST_F(BlockOracleTest, SeveralWaysAreOneComparison) {
+TEST_F(FusionOracleTest, SeveralWaysAreOneComparison) {
   Recorder recorder;
   const DeviceModel device = testing::Avx512Device();
   const ValueLayouts layouts;
   CompileContext context;
   context.device = &device;
   context.oracle = &recorder;
-  GraphBlockOracle oracle(context, 1);
+  GraphFusionOracle oracle(context, 1);
   oracle.Start(&maker_.graph(), &layouts);
-  BlockComparison three = Pair(0);
+  FusionComparison three = Pair(0);
   FusionBlock across_a_barrier = {0, 1};
   across_a_barrier.inner = {{0, 1, maker_.graph().node(0).outputs[0], Scope::kDevice, Scope::kDevice}};
   three.ways.push_back({across_a_barrier});

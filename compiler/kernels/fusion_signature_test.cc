@@ -1,10 +1,10 @@
-#include "compiler/kernels/block_signature.h"
+#include "compiler/kernels/fusion_signature.h"
 
 #include <gtest/gtest.h>
 
 #include "absl/strings/str_cat.h"
-#include "compiler/kernels/block_kernel.h"
-#include "compiler/pipeline/testing/run_block.h"
+#include "compiler/kernels/fusion_kernel.h"
+#include "compiler/pipeline/testing/run_fusion_block.h"
 
 namespace fusion {
 namespace {
@@ -12,8 +12,8 @@ namespace {
 using G = testing::GraphMaker;
 using V = ecg::ValueId;
 
-BlockSignature Sign(const ecg::Graph& graph, const std::vector<ecg::NodeId>& nodes, const ValueLayouts& layouts = {}) {
-  return SignBlock(graph, nodes, LiveOutOf(graph, nodes), layouts);
+FusionSignature Sign(const ecg::Graph& graph, const std::vector<ecg::NodeId>& nodes, const ValueLayouts& layouts = {}) {
+  return SignFusionBlock(graph, nodes, LiveOutOf(graph, nodes), layouts);
 }
 
 // Two layers of one structure in a graph; nodes 0..2 and 3..5.
@@ -28,21 +28,21 @@ G TwoLayers(double scale = 2) {
   return g;
 }
 
-TEST(BlockSignature, LayersOfOneStructureAreOneKernel) {
+TEST(FusionSignature, LayersOfOneStructureAreOneKernel) {
   const G g = TwoLayers();
-  const BlockSignature first = Sign(g.graph(), {0, 1, 2}), second = Sign(g.graph(), {3, 4, 5});
+  const FusionSignature first = Sign(g.graph(), {0, 1, 2}), second = Sign(g.graph(), {3, 4, 5});
   EXPECT_EQ(first.text, second.text);
   const DeviceModel device = testing::Avx512Device();
   const auto made = [&](const std::vector<ecg::NodeId>& nodes) {
-    return *MakeBlockKernel(g.graph(), nodes, LiveOutOf(g.graph(), nodes), {}, device);
+    return *MakeFusionKernel(g.graph(), nodes, LiveOutOf(g.graph(), nodes), {}, device);
   };
-  const BlockKernel moved = WithValues(made({0, 1, 2}), first.values, second.values), direct = made({3, 4, 5});
+  const FusionKernel moved = WithValues(made({0, 1, 2}), first.values, second.values), direct = made({3, 4, 5});
   EXPECT_EQ(moved.key, direct.key);
   ASSERT_EQ(moved.args.size(), direct.args.size());
   for (size_t a = 0; a < moved.args.size(); ++a) EXPECT_EQ(moved.args[a].value, direct.args[a].value) << a;
 }
 
-TEST(BlockSignature, WhatAKernelMayReadCounts) {
+TEST(FusionSignature, WhatAKernelMayReadCounts) {
   // The scale is an immediate in the kernel.
   EXPECT_NE(Sign(TwoLayers(3).graph(), {0, 1, 2}).text, Sign(TwoLayers(3).graph(), {3, 4, 5}).text);
   const ecg::Graph graph = TwoLayers().graph();
@@ -50,11 +50,11 @@ TEST(BlockSignature, WhatAKernelMayReadCounts) {
   EXPECT_NE(Sign(graph, {0, 1, 2}).text, Sign(graph, {0, 1, 2}, blocked).text);
   EXPECT_NE(Sign(graph, {0, 1}).text, Sign(graph, {3, 4, 5}).text);
   // The other readers of a value decide whether it is stored.
-  EXPECT_NE(SignBlock(graph, {0, 1}, {graph.node(1).outputs[0]}, {}).text,
-            SignBlock(graph, {0, 1}, {graph.node(0).outputs[0], graph.node(1).outputs[0]}, {}).text);
+  EXPECT_NE(SignFusionBlock(graph, {0, 1}, {graph.node(1).outputs[0]}, {}).text,
+            SignFusionBlock(graph, {0, 1}, {graph.node(0).outputs[0], graph.node(1).outputs[0]}, {}).text);
 }
 
-TEST(BlockSignature, IndexTablesCountByIdentity) {
+TEST(FusionSignature, IndexTablesCountByIdentity) {
   const auto gather = [](int64_t from) {
     std::vector<int64_t> indices(100);
     for (size_t k = 0; k < indices.size(); ++k) indices[k] = (from + static_cast<int64_t>(k)) % 50;
@@ -66,7 +66,7 @@ TEST(BlockSignature, IndexTablesCountByIdentity) {
   EXPECT_NE(Sign(a.graph(), {0}).text, Sign(b.graph(), {0}).text);
 }
 
-TEST(BlockSignature, OpaqueConstantsCountByTheirType) {
+TEST(FusionSignature, OpaqueConstantsCountByTheirType) {
   ecg::Graph graph;
   const V x = graph.AddInput("x", {DType::kF32, {50, 4}});
   for (const int64_t at : {3, 7}) {
@@ -80,13 +80,13 @@ TEST(BlockSignature, OpaqueConstantsCountByTheirType) {
   EXPECT_NE(Sign(graph, {0}).text, Sign(graph, {2}).text);
   EXPECT_EQ(Sign(graph, {1}).text, Sign(graph, {3}).text);
   const auto key = [&](ecg::NodeId node) {
-    return MakeBlockKernel(graph, {node}, LiveOutOf(graph, {node}), {}, testing::Avx512Device())->key;
+    return MakeFusionKernel(graph, {node}, LiveOutOf(graph, {node}), {}, testing::Avx512Device())->key;
   };
   EXPECT_NE(key(0), key(2));
   EXPECT_EQ(key(1), key(3)) << "the kernel loads its index";
 }
 
-TEST(BlockSignature, OperandsThatAreTheSameDifferFromEqualOnes) {
+TEST(FusionSignature, OperandsThatAreTheSameDifferFromEqualOnes) {
   G g;
   const V x = g.In({4, 4}), y = g.In({4, 4});
   g.Out(g.Op("Mul", {x, x}));

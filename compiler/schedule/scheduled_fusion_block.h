@@ -1,6 +1,6 @@
-// ScheduledBlock: what scheduling makes of a fusion block.
-#ifndef FUSION_COMPILER_SCHEDULE_SCHEDULED_BLOCK_H_
-#define FUSION_COMPILER_SCHEDULE_SCHEDULED_BLOCK_H_
+// ScheduledFusionBlock: what scheduling makes of a fusion block.
+#ifndef FUSION_COMPILER_SCHEDULE_SCHEDULED_FUSION_BLOCK_H_
+#define FUSION_COMPILER_SCHEDULE_SCHEDULED_FUSION_BLOCK_H_
 
 #include <map>
 #include <string>
@@ -15,7 +15,7 @@
 
 namespace fusion {
 
-struct ScheduledBlock {
+struct ScheduledFusionBlock {
   movement::Kernel kernel;
   std::vector<StageHandOver> hand_overs;  // between the stages of the form that was taken
   std::string reason;                     // why the stages do not all share a task; empty where they do
@@ -28,4 +28,4 @@ struct ScheduledBlock {
 
 }  // namespace fusion
 
-#endif  // FUSION_COMPILER_SCHEDULE_SCHEDULED_BLOCK_H_
+#endif  // FUSION_COMPILER_SCHEDULE_SCHEDULED_FUSION_BLOCK_H_
