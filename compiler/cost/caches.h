@@ -26,6 +26,14 @@ inline int64_t LargestCacheBytes(const DeviceModel& device) {
   return largest;
 }
 
+// Does a tensor of this size leave a core's own cache before its reader comes to it? Data that fills more than ¾ of a
+// cache is served by the next level. False where the model names no private memory.
+inline bool LeavesPrivateCache(double bytes, const DeviceModel& device) {
+  constexpr double kServedShare = 0.75;
+  const int64_t cache = LargestPrivateBytes(device);
+  return cache > 0 && bytes > kServedShare * static_cast<double>(cache);
+}
+
 // Is a result of this size better written past the caches? A smaller one stays in the largest cache for its reader,
 // beside the other data that lives there.
 inline bool FillsCaches(double bytes, const DeviceModel& device) {

@@ -14,6 +14,7 @@
 #include "compiler/schedule/schedule_form.h"
 #include "compiler/schedule/schedule_routine.h"
 #include "compiler/schedule/stitch/task_size.h"
+#include "compiler/schedule/stitch/worth_halos.h"
 #include "compiler/schedule/targets/target_strategy.h"
 #include "compiler/schedule/tile/products.h"
 #include "runtime/base/status_macros.h"
@@ -36,6 +37,12 @@ constexpr int64_t kLeastChunk = 64;
 
 // The factor that minimal filtering must save by the model; otherwise accuracy would be traded for little.
 constexpr double kFilterMargin = 1.15;
+
+// The form whose tasks compute the halos of their windows, and the factor that it must save by the model where the plan
+// does not ask for it: it changes how work is shared out, and by how much was measured to differ from the estimate by
+// up to a tenth (docs/decisions/0048-halos.md).
+constexpr char kHalosForm[] = "halos";
+constexpr double kHalosMargin = 1.1;
 
 // Lets the packs that read the transformed filter read the model's filter instead, and transform it.
 absl::Status TransformFilter(const TransformedFilter& filtered, movement::Kernel* kernel) {
@@ -106,6 +113,7 @@ class Candidates {
   absl::Status AddAll() {
     ASSIGN_OR_RETURN(const FusionBlockForm split, Cut());
     RETURN_IF_ERROR(AddPlain(split));
+    RETURN_IF_ERROR(AddHalos(split));
     RETURN_IF_ERROR(AddFiltered());
     ASSIGN_OR_RETURN(const std::optional<FusionBlockForm> spread, RunPass(FusionBlockPass::kSplitK, split));
     if (spread) Add(*spread, InTasks::kNoProducts, "split-k").IgnoreError();
@@ -145,6 +153,7 @@ class Candidates {
     }
     double ns = movement::EstimateCost(scheduled.kernel, device_, device_.parallel_units).latency_ns;
     if (form.filtered) ns *= kFilterMargin;
+    if (in_tasks == InTasks::kHalos) ns *= kHalosMargin;
     if (!form.partials.empty()) ns *= kSplitMargin;
     all_.push_back({std::move(scheduled), std::move(log), ns, std::move(label)});
     return absl::OkStatus();
@@ -168,6 +177,23 @@ class Candidates {
     }
     if (given_.program.tes.size() == 1)
       all_[0].scheduled.reason.clear();  // slices along the reduction count as one stage
+    return absl::OkStatus();
+  }
+
+  // A form in which tasks compute the halos of their windows, with or without copies of the windows: the cheaper one.
+  absl::Status AddHalos(const FusionBlockForm& split) {
+    const bool asked = std::any_of(options_.directives.begin(), options_.directives.end(), [](const auto& directive) {
+      return directive.choice == "form" && directive.alternative == kHalosForm;
+    });
+    if (!asked && !WorthHalos(split.program, device_)) return absl::OkStatus();
+    const size_t before = all_.size();
+    const absl::Status added = Add(split, InTasks::kHalos, kHalosForm);
+    ASSIGN_OR_RETURN(const std::optional<FusionBlockForm> copied, RunPass(FusionBlockPass::kCopyWindows, split));
+    if (copied) Add(*copied, InTasks::kHalos, kHalosForm).IgnoreError();
+    if (all_.size() == before) return asked ? Annotate(added, "with halos in tasks") : absl::OkStatus();
+    if (all_.size() == before + 2) {
+      all_.erase(all_.end() - (all_.back().latency_ns < all_[before].latency_ns ? 2 : 1));
+    }
     return absl::OkStatus();
   }
 

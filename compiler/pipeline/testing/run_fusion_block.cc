@@ -137,6 +137,9 @@ absl::Status MakeKernels(Run* run) {
     if (options.split) fusion_blocks.emplace_back();
     fusion_blocks.back().nodes.push_back(static_cast<int>(n));
   }
+  for (FusionBlock& fusion_block : fusion_blocks) {
+    fusion_block.directives.insert(fusion_block.directives.end(), options.directives.begin(), options.directives.end());
+  }
   RETURN_IF_ERROR(CheckPlan(graph, {fusion_blocks, {}}));
   for (FusionBlock& fusion_block : fusion_blocks) {
     const auto make = [&](const Choices& choices) {

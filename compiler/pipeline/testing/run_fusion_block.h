@@ -70,6 +70,7 @@ struct RunOptions {
   // and the default in words. Where the schedule refuses them, nothing is asked.
   uint64_t scopes_seed = 0;
   bool hold_once = false;                       // packed constants are read packed by all kernels (hold_once.h)
+  std::vector<Directive> directives = {};       // of every kernel
   std::vector<FusionBlock> fusion_blocks = {};  // if any, these are the kernels, in the order in which they run
 };
 

@@ -93,7 +93,7 @@ bool AddRanges(const Nest& nest, InTasks in_tasks, KernelDraft* draft, movement:
   const AxisSource before = draft->axes;
   const auto worth = [&](const Nest& part) {
     const int64_t lanes = draft->device.vector_bytes / 4;
-    const int64_t least = in_tasks == InTasks::kWindows ? lanes / 2 : lanes;
+    const int64_t least = HoldsWindows(in_tasks) ? lanes / 2 : lanes;
     return !part.axes.empty() && part.axes.back().extent >= least;
   };
   std::vector<movement::Step> steps;
@@ -119,9 +119,9 @@ absl::Status AddTaskSteps(const te::Te& te, const PhysicalTe& stage, const te::B
   const Nest bound = nest;
   FuseAxes(&nest, &draft->axes);
   movement::Step step = StepOf(nest, draft->device);
-  const bool wants_tile = WantsRegisterTile(draft->program, te, draft->device);
+  const bool wants_tile = WantsTileInTask(draft->program, te, in_tasks, draft->device);
   const bool along_reduction = step.Is<movement::RowReduction>();
-  const bool window = te.reduction && in_tasks == InTasks::kWindows && !along_reduction;
+  const bool window = te.reduction && HoldsWindows(in_tasks) && !along_reduction;
   // A single vector of sums would wait for each addition. A row times a matrix gets a register tile, with several
   // vectors of sums and its matrix packed.
   const bool one_vector = step.Is<movement::RegisterTile>() && IsProduct(te) && draft->target.vector_reductions;
@@ -144,7 +144,7 @@ absl::Status AddTaskSteps(const te::Te& te, const PhysicalTe& stage, const te::B
 
 // Elements behind a scratch box that the last vector of its last row may read; results made from them are not stored.
 int64_t BehindWindows(InTasks in_tasks, const DeviceModel& device) {
-  return in_tasks == InTasks::kWindows ? device.vector_bytes / 4 : 0;
+  return HoldsWindows(in_tasks) ? device.vector_bytes / 4 : 0;
 }
 
 // The stages over physical axes. Sets `products` where one of them wants a register tile.
@@ -173,7 +173,8 @@ absl::StatusOr<std::vector<PhysicalTe>> PhysicalStages(int first, int last, InTa
 // Chooses the axes that tasks share out.
 absl::StatusOr<std::vector<GridAxis>> GridFor(const TaskBoxes& task, bool products, InTasks in_tasks,
                                               KernelDraft* draft) {
-  const InTasks holds = products && HoldsProducts(in_tasks) ? in_tasks : InTasks::kNoProducts;
+  const bool tiles = products || in_tasks == InTasks::kHalos;
+  const InTasks holds = tiles && HoldsProducts(in_tasks) ? in_tasks : InTasks::kNoProducts;
   ASSIGN_OR_RETURN(std::vector<GridAxis> grid,
                    ChooseGrid(task, holds, draft->device, &draft->axes, draft->repeats_combinations));
   // Windows overlap by little, so each of several axes alone may be shared out at little cost, but perhaps not all of
@@ -204,7 +205,8 @@ absl::Status AddStitchedPhase(int first, int last, InTasks in_tasks, const std::
   bool products = false;
   ASSIGN_OR_RETURN(const std::vector<PhysicalTe> stages, PhysicalStages(first, last, in_tasks, draft, &products));
   const LayoutOf layout_of = [draft](TensorId t) { return draft->LayoutOfTensor(t); };
-  const TaskBoxes task(draft->program, stages, layout_of, live_out);
+  const TaskBoxes task(draft->program, stages, layout_of, live_out,
+                       in_tasks == InTasks::kHalos ? Halos::kRecomputed : Halos::kRefused);
   ASSIGN_OR_RETURN(const std::vector<GridAxis> grid, GridFor(task, products, in_tasks, draft));
   ASSIGN_OR_RETURN(const std::vector<te::Box> boxes, task.For(grid));
   movement::Phase phase;
@@ -229,7 +231,7 @@ absl::Status AddStitchedPhase(int first, int last, InTasks in_tasks, const std::
   UseStreamingStores(draft->device, draft->kernel, draft->choices, &phase);
   draft->kernel.phases.push_back(std::move(phase));
   const int64_t scratch_bytes = draft->kernel.PlannedScratchBytes();
-  if (scratch_bytes > MostScratchBytes(draft->device, products)) {
+  if (scratch_bytes > MostScratchBytes(draft->device, products || in_tasks == InTasks::kHalos)) {
     return absl::FailedPreconditionError(
         absl::StrCat("a task's intermediates of ", scratch_bytes, " bytes exceed the core's own cache"));
   }

@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "compiler/schedule/nest/form_stages.h"
+#include "compiler/te/ranges/task_spans.h"
 #include "runtime/base/status_macros.h"
 
 namespace fusion {
@@ -50,8 +51,8 @@ double CostPerPoint(const te::Te& te) {
 double WorkOf(const te::Te& te) { return CostPerPoint(te) * DomainPoints(te); }
 
 TaskBoxes::TaskBoxes(const te::Program& program, const std::vector<PhysicalTe>& stages, const LayoutOf& layout_of,
-                     const std::set<TensorId>& live_out)
-    : program_(program), stages_(stages), layout_of_(layout_of), facts_(stages.size()) {
+                     const std::set<TensorId>& live_out, Halos halos)
+    : program_(program), stages_(stages), layout_of_(layout_of), halos_(halos), facts_(stages.size()) {
   std::map<TensorId, size_t> made_by;
   for (size_t s = 0; s < stages.size(); ++s) {
     Facts& facts = facts_[s];
@@ -116,7 +117,7 @@ absl::StatusOr<std::vector<te::Box>> TaskBoxes::Infer(const std::vector<GridAxis
         if (facts_[r].reads.count(out) == 0) continue;
         ASSIGN_OR_RETURN(te::Box box, te::RequiredBox(stages_[r].te, boxes[r], out, program_.tensors[out].shape));
         if (need) {
-          ASSIGN_OR_RETURN(box, te::Hull(*need, box));
+          ASSIGN_OR_RETURN(box, Joined(*need, box, program_.tensors[out].shape));
         }
         need = box;
       }
@@ -126,8 +127,36 @@ absl::StatusOr<std::vector<te::Box>> TaskBoxes::Infer(const std::vector<GridAxis
       ASSIGN_OR_RETURN(need, MatchingBox(boxes[n - 1], stages_[s]));
     }
     ASSIGN_OR_RETURN(boxes[s], PhysicalBox(stages_[s], *need));
+    if (halos_ == Halos::kRecomputed) boxes[s] = Inside(std::move(boxes[s]), te);
   }
   return boxes;
+}
+
+absl::StatusOr<te::Box> TaskBoxes::Joined(const te::Box& a, const te::Box& b, const Shape& shape) const {
+  absl::StatusOr<te::Box> hull = te::Hull(a, b);
+  if (hull.ok() || halos_ == Halos::kRefused) return hull;
+  // The box of one reader was moved and that of another was not, so their distance depends on the task.
+  te::Box joined;
+  for (size_t d = 0; d < a.size(); ++d) {
+    if (const absl::StatusOr<te::Box> one = te::Hull({a[d]}, {b[d]}); one.ok()) {
+      joined.push_back((*one)[0]);
+      continue;
+    }
+    const std::optional<te::Span> span = te::HullInside(a[d], b[d], shape[d]);
+    if (!span) return hull;
+    joined.push_back(*span);
+  }
+  return joined;
+}
+
+// Moves a box inwards where it leaves the stage's domain: computing a few elements again costs less than loops that are
+// cut short, whose rows a register tile may not divide. What cannot be moved is left to LimitOf and Check.
+te::Box TaskBoxes::Inside(te::Box box, const te::Te& te) const {
+  for (size_t d = 0; d < box.size(); ++d) {
+    const int64_t extent = te.axes[d].extent;
+    if (const std::optional<te::Span> moved = te::MovedInside(box[d], extent)) box[d] = *moved;
+  }
+  return box;
 }
 
 absl::StatusOr<te::Box> TaskBoxes::MatchingBox(const te::Box& main_box, const PhysicalTe& other) const {
@@ -191,7 +220,9 @@ absl::Status TaskBoxes::Check(const std::vector<te::Box>& boxes, const std::vect
       }
       box_points *= static_cast<double>(span.length);
       const te::Interval origins = span.origin.Range();
-      leaves = leaves || origins.lo < 0 || origins.hi + span.length > extent;
+      const bool stays = halos_ == Halos::kRecomputed ? te::LiesInside(span, extent)
+                                                      : origins.lo >= 0 && origins.hi + span.length <= extent;
+      leaves = leaves || !stays;
     }
     const double factor = box_points * tasks / std::max(1.0, points);
     if (LiveOut(s)) {
@@ -201,7 +232,7 @@ absl::Status TaskBoxes::Check(const std::vector<te::Box>& boxes, const std::vect
       if (!te::Covers(boxes[s], extents, numbers)) {
         return absl::FailedPreconditionError("the tasks would leave out elements of a result");
       }
-    } else if (factor > kRecompute && Work(s) * (factor - 1) > kSmallShare * total) {
+    } else if (halos_ == Halos::kRefused && factor > kRecompute && Work(s) * (factor - 1) > kSmallShare * total) {
       return absl::FailedPreconditionError(absl::StrCat("the tasks would compute a stage ", factor, " times"));
     }
     if (leaves) return absl::FailedPreconditionError("a task would read outside of its tensor");

@@ -26,12 +26,18 @@ struct GridAxis {
 // Returns the axis in tiles of `block` points, the last of which may be shorter.
 GridAxis InBlocks(const te::Axis& axis, int64_t block, AxisSource* axes);
 
+// What a task does where a stage's window reaches into its neighbours' parts (a halo), or out of its tensor.
+enum class Halos : uint8_t {
+  kRefused,    // no task computes what another one computes, but for a small amount
+  kRecomputed  // each task computes its halo; the caller weighs what that costs
+};
+
 class TaskBoxes {
  public:
   // `stages` are in order, the main one last. `live_out`: results that are stored whole. All arguments must outlive
   // this.
   TaskBoxes(const te::Program& program, const std::vector<PhysicalTe>& stages, const LayoutOf& layout_of,
-            const std::set<te::TensorId>& live_out);
+            const std::set<te::TensorId>& live_out, Halos halos = Halos::kRefused);
 
   const te::Program& program() const { return program_; }
   const std::vector<PhysicalTe>& stages() const { return stages_; }
@@ -41,11 +47,14 @@ class TaskBoxes {
   // The last stage that reads an output of this one; the stage itself if none does.
   size_t LastReader(size_t stage) const { return facts_[stage].last_reader; }
 
-  // Returns a box for each stage, over its physical axes. Fails with FAILED_PRECONDITION when
+  // Returns a box for each stage, over its physical axes. With halos, a box that leaves its tensor in tasks at a border
+  // is moved inwards there: these tasks compute elements that none of them needs, but nothing outside of the tensor,
+  // and a reader's padded loads keep their tests. Fails with FAILED_PRECONDITION when
   // - some stage has no box of constant size,
   // - tasks leave out elements of a result,
-  // - some stage would compute elements more than once, beyond a small amount,
-  // - a box leaves its tensor.
+  // - tasks would compute elements of a result more than once, or, without halos, those of another stage beyond a
+  //   small amount,
+  // - a box leaves its tensor and cannot be moved.
   absl::StatusOr<std::vector<te::Box>> For(const std::vector<GridAxis>& grid) const;
 
   // The number of real points of a span that runs past `extent` in the last task; nullopt where it does not.
@@ -61,6 +70,8 @@ class TaskBoxes {
 
  private:
   absl::StatusOr<std::vector<te::Box>> Infer(const std::vector<GridAxis>& grid) const;
+  absl::StatusOr<te::Box> Joined(const te::Box& a, const te::Box& b, const Shape& shape) const;
+  te::Box Inside(te::Box box, const te::Te& te) const;
   absl::StatusOr<te::Box> MatchingBox(const te::Box& main_box, const PhysicalTe& other) const;
   absl::StatusOr<te::Box> PhysicalBox(const PhysicalTe& stage, const te::Box& logical) const;
   absl::Status Check(const std::vector<te::Box>& boxes, const std::vector<GridAxis>& grid) const;
@@ -68,6 +79,7 @@ class TaskBoxes {
   const te::Program& program_;
   const std::vector<PhysicalTe>& stages_;
   const LayoutOf& layout_of_;
+  const Halos halos_;
   // Facts about each stage, computed once because grids are tried by the dozen.
   struct Facts {
     std::set<te::TensorId> reads;

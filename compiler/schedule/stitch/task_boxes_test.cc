@@ -3,12 +3,14 @@
 #include <gtest/gtest.h>
 
 #include <cstdint>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "compiler/schedule/testing/schedule_text.h"
+#include "compiler/te/ranges/task_spans.h"
 
 namespace fusion {
 namespace {
@@ -24,17 +26,18 @@ constexpr char kRows[] = R"(te p(%0: f32[10, 64]) {
 
 // The boxes of a program's stages; the last one's results are live.
 struct Task {
-  explicit Task(const std::string& text) : drafted(text) {}
+  explicit Task(const std::string& text, Halos halos = Halos::kRefused) : drafted(text), halos(halos) {}
   te::Axis Main(size_t axis) const { return stages.back().te.axes.at(axis); }
   absl::StatusOr<std::vector<te::Box>> In(const te::Axis& axis, int64_t block) {
     return boxes.For({InBlocks(axis, block, &drafted.draft.axes)});
   }
 
   DraftedProgram drafted;
+  const Halos halos;
   const std::vector<PhysicalTe> stages = drafted.PhysicalStages();
   const LayoutOf layout_of = [](te::TensorId) { return Layout(); };
   const std::set<te::TensorId> live_out{drafted.program.outputs.begin(), drafted.program.outputs.end()};
-  const TaskBoxes boxes{drafted.program, stages, layout_of, live_out};
+  const TaskBoxes boxes{drafted.program, stages, layout_of, live_out, halos};
 };
 
 TEST(TaskBoxes, ARowNeedsItsMaximumAlone) {
@@ -103,6 +106,53 @@ TEST(TaskBoxes, ResultsOfWhichTasksLeaveElementsOut) {
   return %1, %2
 })");
   EXPECT_EQ(task.In(task.Main(0), 1).status().message(), "the tasks would leave out elements of a result");
+}
+
+// Rows of windows over rows; `returned`: what the kernel returns.
+std::string Windows(const char* returned) {
+  return absl::StrCat(R"(te p(%0: f32[10, 64]) {
+  %1[i0<10, i1<64]: f32 = exp(%0[i0, i1])
+  %2[i2<10, i3<64]: f32 = sum.f32(i4<3) %1[i2 + i4 - 1, i3]?0.0
+  return )",
+                      returned, "\n}");
+}
+
+TEST(TaskBoxes, AHaloIsRefusedUnlessItMayBeRecomputed) {
+  Task task(Windows("%2"));
+  EXPECT_NE(task.In(task.Main(0), 2).status().message().find("would compute a stage 2 times"), std::string::npos);
+}
+
+TEST(TaskBoxes, AHaloIsMovedIntoItsTensor) {
+  Task task(Windows("%2"), Halos::kRecomputed);
+  const auto boxes = OrFail(task.In(task.Main(0), 2));
+  ASSERT_EQ(boxes.size(), 2u);
+  EXPECT_EQ(boxes[0][0].length, 4) << "two rows, and one on either side";
+  const std::optional<te::TaskValues> origins = te::ValuesOf(boxes[0][0].origin);
+  ASSERT_TRUE(origins.has_value());
+  EXPECT_EQ(origins->values, (std::vector<int64_t>{0, 1, 3, 5, 6}));
+  EXPECT_EQ(OrFail(task.In(task.Main(0), 9))[0][0].length, 10) << "no more than the tensor";
+}
+
+// Each element of a result is stored by one task.
+TEST(TaskBoxes, AResultHasNoHalo) {
+  Task task(Windows("%1, %2"), Halos::kRecomputed);
+  EXPECT_EQ(task.In(task.Main(0), 2).status().message(), "the tasks would compute a result 2 times");
+}
+
+// The last stage reads %1 at its own rows, and through the window of %2.
+TEST(TaskBoxes, TwoReadersOfAMovedBox) {
+  Task task(R"(te p(%0: f32[10, 64]) {
+  %1[i0<10, i1<64]: f32 = exp(%0[i0, i1])
+  %2[i2<10, i3<64]: f32 = sum.f32(i4<3) %1[i2 + i4 - 1, i3]?0.0
+  %3[i5<10, i6<64]: f32 = sum.f32(i7<3) add(%2[i5 + i7 - 1, i6]?0.0, %1[i5, i6])
+  return %3
+})",
+            Halos::kRecomputed);
+  const auto boxes = OrFail(task.In(task.Main(0), 2));
+  ASSERT_EQ(boxes.size(), 3u);
+  EXPECT_EQ(boxes[1][0].length, 4);
+  EXPECT_TRUE(te::LiesInside(boxes[0][0], 10));
+  EXPECT_GE(boxes[0][0].length, 6);
 }
 
 }  // namespace

@@ -54,9 +54,9 @@ int64_t KeptBytes(const TaskBoxes& task, const std::vector<te::Box>& boxes) {
 }
 
 // The work of a stage's box, in multiply-adds.
-double WorkInTask(const TaskBoxes& task, size_t stage, const te::Box& box, const DeviceModel& device) {
+double WorkInTask(const TaskBoxes& task, size_t stage, const te::Box& box, InTasks holds, const DeviceModel& device) {
   const te::Te& te = task.stages()[stage].te;
-  if (StrategyOf(device).threadgroup_tiles && WantsRegisterTile(task.program(), te, device))
+  if (StrategyOf(device).threadgroup_tiles && WantsTileInTask(task.program(), te, holds, device))
     return ThreadgroupTileWork(te, box, device);
   return task.Work(stage) * static_cast<double>(BoxPoints(box)) / std::max(1.0, DomainPoints(te, false));
 }
@@ -80,7 +80,7 @@ double Seconds(const TaskBoxes& task, InTasks holds, const std::vector<GridAxis>
   double work = 0, reading = 0, keeping = 0, near = static_cast<double>(kept);
   for (size_t s = 0; s < boxes->size(); ++s) {
     const auto points = static_cast<double>(BoxPoints((*boxes)[s]));
-    work += WorkInTask(task, s, (*boxes)[s], device);
+    work += WorkInTask(task, s, (*boxes)[s], holds, device);
     for (const TaskBoxes::Read& read : task.ReadsOf(s, (*boxes)[s])) {
       const te::TensorInfo& info = task.program().tensors[read.tensor];
       const auto element = static_cast<double>(DTypeBytes(info.dtype));
@@ -110,6 +110,10 @@ std::set<int64_t> LargerBlocks(const GridAxis& shared, const Axis& innermost, In
   if (holds == InTasks::kFiltering) return blocks;
   for (int64_t block = 4 * shared.block; block < extent; block *= 2) {
     if (shared.axis.id != innermost.id || extent % block == 0) blocks.insert(block);  // no vectors are cut short
+  }
+  // The last tile of a halo is moved, not cut short, so tiles that divide the axis save what it would compute again.
+  for (int64_t block = shared.block + 1; holds == InTasks::kHalos && block < extent; ++block) {
+    if (extent % block == 0) blocks.insert(block);
   }
   return blocks;
 }
@@ -245,6 +249,14 @@ int64_t MostScratchBytes(const DeviceModel& device, bool products) {
   return (products ? StrategyOf(device).product_scratch_caches : 1) * PrivateCacheBytes(device);
 }
 
+bool WantsTileInTask(const te::Program& program, const te::Te& te, InTasks holds, const DeviceModel& device) {
+  if (!WantsRegisterTile(program, te, device)) return false;
+  if (holds != InTasks::kHalos || !StrategyOf(device).threadgroup_tiles) return true;
+  te::Box whole;
+  for (const Axis& axis : te.axes) whole.push_back({te::Index(0), axis.extent});
+  return std::isfinite(ThreadgroupTileWork(te, whole, device));
+}
+
 int64_t BoxPoints(const te::Box& box) {
   int64_t points = 1;
   for (const te::Span& span : box) points *= span.length;
@@ -283,6 +295,7 @@ absl::StatusOr<std::vector<GridAxis>> ChooseGrid(const TaskBoxes& task, InTasks 
     }
   }
   if (products && target.tiles_before_tasks) least_tasks = 1;
+  if (holds == InTasks::kHalos) least_tasks = 1;  // more tasks repeat more rows, which Seconds weighs
   if (!products && Tasks(grid) < least_tasks) grid = LargeBlocks(task, {}, least_tasks, std::move(grid), axes);
   if (repeats && !products && Tasks(grid) < least_tasks) {
     grid = WithTilesOfAnotherAxis(task, least_tasks, device.vector_bytes / 4, std::move(grid), axes);

@@ -16,7 +16,8 @@ enum class InTasks : uint8_t {
   kNoProducts,
   kProducts,
   kFiltering,  // the products of minimal filtering, whose axes are those of its tiles
-  kWindows     // reductions of windows, as register tiles, on the grid of kNoProducts
+  kWindows,    // reductions of windows, as register tiles, on the grid of kNoProducts
+  kHalos       // products and windows, where each task computes the halos that its windows need
 };
 
 // Chooses every axis along which no stage is computed twice, with one point for each task. With products the tasks take
@@ -29,6 +30,10 @@ absl::StatusOr<std::vector<GridAxis>> ChooseGrid(const TaskBoxes& task, InTasks 
 
 // The scratch that a task may keep: no more than the core's own cache, unless products make more of it worthwhile.
 int64_t MostScratchBytes(const DeviceModel& device, bool products);
+
+// Is the stage a product that needs a register tile in its task? With halos, windows that no work-group can multiply as
+// a tile (depthwise convolutions) are dealt out to its work-items like other reductions.
+bool WantsTileInTask(const te::Program& program, const te::Te& te, InTasks holds, const DeviceModel& device);
 
 int64_t BoxPoints(const te::Box& box);
 

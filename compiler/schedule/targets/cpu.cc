@@ -25,6 +25,7 @@ const TargetStrategy& CpuStrategy() {
       .items_of_a_row = 1,
       .points_of_an_item = 0,
       .tiles_before_tasks = false,
+      .halos_by_price = false,
       .phases_are_launches = false,
   };
   return kStrategy;

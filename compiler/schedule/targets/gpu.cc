@@ -25,6 +25,7 @@ const TargetStrategy& WorkGroupStrategy() {
       .items_of_a_row = 32,
       .points_of_an_item = 4,
       .tiles_before_tasks = true,
+      .halos_by_price = false,
       .phases_are_launches = true,
   };
   return kStrategy;
@@ -39,6 +40,7 @@ const TargetStrategy& SingleItemStrategy() {
     strategy.prefetches = false;
     strategy.streaming_stores = false;
     strategy.product_scratch_caches = 1;
+    strategy.halos_by_price = false;
     return strategy;
   }();
   return kStrategy;

@@ -42,6 +42,7 @@ struct TargetStrategy {
   int items_of_a_row;        // work-items that reduce one row together; 1: tasks take whole cache lines
   double points_of_an_item;  // points of the last stage that keep a work-item busy between two barriers; 0: any
   bool tiles_before_tasks;   // a product's tile needs rows more than the device needs tasks
+  bool halos_by_price;       // tasks may compute halos where the model finds that cheaper; else only where a plan asks
   bool phases_are_launches;  // where the device keeps no resident work-groups
 };
 
