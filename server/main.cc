@@ -1,6 +1,7 @@
 // fusiond: parses flags, connects the objects and handles signals.
 #include <pthread.h>
 #include <signal.h>
+#include <unistd.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
@@ -15,6 +16,8 @@
 #include "compiler/rewrite/rewrite.h"
 #include "runtime/base/user_folders.h"
 #include "runtime/log/log.h"
+#include "server/compile_process/compile_process.h"
+#include "server/compile_process/process_limits.h"
 #include "server/local_devices.h"
 #include "server/server.h"
 #include "server/services.h"
@@ -24,8 +27,16 @@ namespace {
 
 constexpr int kExitUsage = 2, kExitUnavailable = 5;
 
-fusion::CompilerFunctions RealCompiler() {
-  return {fusion::Compile, fusion::PlanOnly, fusion::PlannerNames(), fusion::rewrite::CheckRuleId};
+fusion::CompilerFunctions CompilerOf(const fusion::CompileProcessOptions& process) {
+  return {[process](const fusion::ModelFiles& files, const fusion::CompileOptions& options,
+                    const fusion::CompileContext& context, const std::string& bundle_path) {
+            return fusion::CompileInProcess(process, files, options, context, bundle_path);
+          },
+          [process](const fusion::ModelFiles& files, const fusion::CompileOptions& options,
+                    const fusion::CompileContext& context) {
+            return fusion::PlanInProcess(process, files, options, context);
+          },
+          fusion::PlannerNames(), fusion::rewrite::CheckRuleId};
 }
 
 // What the command line says.
@@ -36,6 +47,8 @@ struct Flags {
   bool no_local_worker = false;
   std::vector<std::string> device_kinds = fusion::DeviceKinds();
   double device_limit_s = 120;
+  fusion::CompileProcessOptions compile;
+  double compile_time_s = 3600;
 };
 
 void AddFlags(CLI::App* app, Flags* flags) {
@@ -66,6 +79,15 @@ void AddFlags(CLI::App* app, Flags* flags) {
   app->add_option("--threads", flags->options.compile_threads, "compilations at once")
       ->check(CLI::Range(1, 256))
       ->capture_default_str();
+  app->add_option("--compile-memory", flags->compile.memory_bytes,
+                  "what a compilation may allocate, as 8GiB [three quarters of the memory, shared by --threads]")
+      ->transform(CLI::AsSizeValue(/*kb_is_1000=*/false));
+  app->add_option("--compile-time", flags->compile_time_s,
+                  "seconds that a compilation may take for itself; waiting for workers does not count")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  app->add_option("--compile-program", flags->compile.program,
+                  "program that compiles one model [fusion-compile-job beside this one]");
   app->add_option("--log-format", flags->log.format, "how lines of the log are written to stderr")
       ->check(CLI::IsMember(fusion::LogFormats()))
       ->capture_default_str();
@@ -117,7 +139,19 @@ int Serve(const Flags& flags, const fusion::Log& log) {
   pthread_sigmask(SIG_BLOCK, &signals, nullptr);
   signal(SIGPIPE, SIG_IGN);
 
-  auto server = fusion::Server::Start(options, RealCompiler());
+  fusion::CompileProcessOptions compile = flags.compile;
+  compile.time = absl::Seconds(flags.compile_time_s);
+  if (compile.program.empty()) compile.program = fusion::CompileProgramBesideThis();
+  if (compile.program.empty() || access(compile.program.c_str(), X_OK) != 0) {
+    return Fail(absl::FailedPreconditionError(absl::StrCat("there is no program that compiles",
+                                                           compile.program.empty() ? "" : ": ", compile.program,
+                                                           "; install fusion-compile-job beside fusiond, or say with "
+                                                           "--compile-program where it is")),
+                log);
+  }
+  if (compile.memory_bytes == 0) compile.memory_bytes = fusion::DefaultMemoryLimit(options.compile_threads);
+
+  auto server = fusion::Server::Start(options, CompilerOf(compile));
   if (!server.ok()) return Fail(server.status(), log);
   log({fusion::LogLevel::kInfo,
        "listening",

@@ -48,14 +48,20 @@ absl::StatusOr<std::string> SqliteStore::InsertJob(const JobRow& job, const std:
 
 absl::Status SqliteStore::StartJob(const std::string& id, int64_t now_ms) {
   return writer_->Write([&](Connection& db) {
-    return db.Run("UPDATE jobs SET state = 2, started_ms = ?, attempts = attempts + 1 WHERE id = ? AND state IN (1, 2)",
-                  {now_ms, id});
+    return db.Run("UPDATE jobs SET state = 2, started_ms = ? WHERE id = ? AND state IN (1, 2)", {now_ms, id});
   });
 }
 
 absl::Status SqliteStore::GiveJobBack(const std::string& id) {
-  return writer_->Write([&](Connection& db) {
-    return db.Run("UPDATE jobs SET state = 1, attempts = MAX(attempts - 1, 0) WHERE id = ? AND state = 2", {id});
+  return writer_->Write(
+      [&](Connection& db) { return db.Run("UPDATE jobs SET state = 1 WHERE id = ? AND state = 2", {id}); });
+}
+
+absl::Status SqliteStore::CountJobAttempt(const std::string& id, const std::string& event) {
+  return writer_->Write([&](Connection& db) -> absl::Status {
+    RETURN_IF_ERROR(db.Run("UPDATE jobs SET attempts = attempts + 1 WHERE id = ? AND state = 2", {id}));
+    if (db.changed_rows() != 1) return absl::FailedPreconditionError(absl::StrCat("job ", id, " does not run"));
+    return InsertEvent(db, id, event);
   });
 }
 

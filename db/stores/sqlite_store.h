@@ -20,6 +20,7 @@ class SqliteStore : public Store {
   absl::StatusOr<std::string> InsertJob(const JobRow& job, const std::string& first_event) override;
   absl::Status StartJob(const std::string& id, int64_t now_ms) override;
   absl::Status GiveJobBack(const std::string& id) override;
+  absl::Status CountJobAttempt(const std::string& id, const std::string& event) override;
   absl::Status FinishJob(const JobRow& job, const std::string& last_event,
                          const std::optional<ResultRow>& result) override;
   absl::Status AppendJobEvent(const std::string& job_id, const std::string& event) override;

@@ -32,7 +32,7 @@ struct JobRow {
   std::string error_message;
   std::string checks;    // what workers found in the finished bundle
   int64_t last_seq = 0;  // of the latest event; the store fills it on reading
-  int attempts = 0;      // starts that GiveJobBack has not taken back; the store fills it on reading
+  int attempts = 0;      // compilations of it that died; the store fills it on reading
   // Of a submission (FindSubmission): the job that does its work, and where its own events end (0: with the job's).
   std::string runs_as = {};
   int64_t left_seq = 0;
@@ -174,10 +174,11 @@ class Store {
   // id of the job in flight; else `job.id`.
   // The store assigns an event's seq, from 1 without gaps.
   virtual absl::StatusOr<std::string> InsertJob(const JobRow& job, const std::string& first_event) = 0;
-  // The job is running, and has one attempt more.
   virtual absl::Status StartJob(const std::string& id, int64_t now_ms) = 0;
-  // A running job is queued again, and its attempt does not count.
+  // A running job is queued again.
   virtual absl::Status GiveJobBack(const std::string& id) = 0;
+  // One more compilation of the running job died; `event` says how.
+  virtual absl::Status CountJobAttempt(const std::string& id, const std::string& event) = 0;
   // Fails with FAILED_PRECONDITION if the job is final already. `result` is also stored in the results table.
   virtual absl::Status FinishJob(const JobRow& job, const std::string& last_event,
                                  const std::optional<ResultRow>& result) = 0;

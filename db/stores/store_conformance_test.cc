@@ -68,15 +68,17 @@ TEST_P(StoreConformance, JobLifeAndEvents) {
   EXPECT_EQ(store_->ListJobs(1)->front().id, "j-3");
 }
 
-TEST_P(StoreConformance, AttemptsCountUntilTheJobIsGivenBack) {
+TEST_P(StoreConformance, AttemptsAreCompilationsThatDiedNotStarts) {
   ASSERT_TRUE(store_->InsertJob(MakeJob("j", "k"), "e").ok());
-  EXPECT_EQ(store_->GetJob("j")->attempts, 0);
+  EXPECT_EQ(store_->CountJobAttempt("j", "died").code(), absl::StatusCode::kFailedPrecondition) << "it does not run";
   ASSERT_TRUE(store_->GiveJobBack("j").ok()) << "it does not run";
   for (int start = 0; start < 2; ++start) ASSERT_TRUE(store_->StartJob("j", 6).ok());
-  EXPECT_EQ(store_->UnfinishedJobs()->front().attempts, 2);
+  EXPECT_EQ(store_->UnfinishedJobs()->front().attempts, 0);
+  ASSERT_TRUE(store_->CountJobAttempt("j", "died").ok());
   ASSERT_TRUE(store_->GiveJobBack("j").ok());
   EXPECT_EQ(store_->GetJob("j")->attempts, 1);
   EXPECT_EQ(store_->GetJob("j")->state, JobPhase::kQueued);
+  EXPECT_EQ(store_->JobEvents("j", 0, 9)->back().event, "died");
 }
 
 TEST_P(StoreConformance, ConcurrentEventsHaveNoGaps) {

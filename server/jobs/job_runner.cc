@@ -13,6 +13,7 @@
 #include "runtime/base/status_macros.h"
 #include "runtime/base/steady_clock.h"
 #include "server/artifacts/model_files.h"
+#include "server/compile_process/compile_process.h"
 #include "server/jobs/job_checks.h"
 #include "server/jobs/job_messages.h"
 #include "server/jobs/progress_throttle.h"
@@ -76,8 +77,6 @@ absl::Status JobRunner::Restore() {
   std::filesystem::create_directories(options_.work_folder, error);
   if (error) return ErrnoStatus(error.value(), absl::StrCat("cannot make ", options_.work_folder));
   ASSIGN_OR_RETURN(std::vector<JobRow> unfinished, store_->UnfinishedJobs());
-  // Suspects first, so that they do not wait until no other job runs.
-  std::stable_partition(unfinished.begin(), unfinished.end(), [](const JobRow& job) { return job.attempts > 0; });
   for (const JobRow& job : unfinished) {
     if (job.attempts >= options_.max_attempts) {
       RETURN_IF_ERROR(GiveUp(job));
@@ -88,53 +87,43 @@ absl::Status JobRunner::Restore() {
         {LogLevel::kInfo, "starts again after a restart", {{"job", job.id}, {"attempts", absl::StrCat(job.attempts)}}});
     absl::MutexLock lock(&mutex_);
     queue_.push_back(job.id);
-    if (job.attempts > 0) suspects_.insert(job.id);
   }
   return absl::OkStatus();
 }
 
-absl::Status JobRunner::GiveUp(const JobRow& job) {
-  std::string stage = "none";
-  ASSIGN_OR_RETURN(const std::vector<JobEventRow> events, store_->JobEvents(job.id, job.last_seq - 1, 1));
-  v1::JobEvent last;
-  if (!events.empty() && last.ParseFromString(events.back().event) && !last.stage().empty()) stage = last.stage();
+absl::Status JobRunner::DiedError(const JobRow& job, int attempts, const std::string& evidence) {
   v1::SubmitRequest request;
   request.ParseFromString(job.request);
   std::string digests;
   if (request.files_size() > 0) digests = absl::StrJoin(request.files(0).chunk_digests(), " ").substr(0, 1000);
-  return Finish(
-      job,
-      absl::InternalError(absl::StrCat("the server ended ", job.attempts, " times while it compiled '", job.model_name,
-                                       "'; the job is not tried again. Last stage: ", stage, "; target: ", job.target,
-                                       "; key: ", job.key, "; chunks of the model: ", digests)),
-      {}, std::nullopt);
+  return absl::InternalError(absl::StrCat(evidence, ". The job is not tried again after ", attempts,
+                                          " attempts; target: ", job.target, "; key: ", job.key,
+                                          "; chunks of the model: ", digests));
+}
+
+// The server died before it could store the end.
+absl::Status JobRunner::GiveUp(const JobRow& job) {
+  ASSIGN_OR_RETURN(const std::vector<JobEventRow> events, store_->JobEvents(job.id, job.last_seq - 1, 1));
+  v1::JobEvent last;
+  if (!events.empty()) last.ParseFromString(events.back().event);
+  return Finish(job, DiedError(job, job.attempts, last.message()), {}, std::nullopt);
 }
 
 void JobRunner::Start() {
   for (int i = 0; i < std::max(1, options_.compile_threads) + kMostAway; ++i) threads_.emplace_back([this] { Loop(); });
 }
 
-bool JobRunner::HasPlace(const std::string& job_id) const {
-  if (suspects_.count(job_id)) return places_taken_ == 0;
-  return !suspect_runs_ && places_taken_ < std::max(1, options_.compile_threads);
-}
+bool JobRunner::HasPlace() const { return places_taken_ < std::max(1, options_.compile_threads); }
 
-void JobRunner::TakePlace(const std::string& job_id) {
-  ++places_taken_;
-  suspect_runs_ = suspects_.count(job_id) > 0;
-}
-
-void JobRunner::LeavePlace(const std::string& job_id) {
-  --places_taken_;
-  if (suspects_.count(job_id)) suspect_runs_ = false;
-}
-
-void JobRunner::Away(const std::string& job_id, bool away) {
+void JobRunner::Away(bool away) {
   absl::MutexLock lock(&mutex_);
-  if (away) return LeavePlace(job_id);
-  const auto may_go_on = [&]() ABSL_NO_THREAD_SAFETY_ANALYSIS { return stopping_ || HasPlace(job_id); };
+  if (away) {
+    --places_taken_;
+    return;
+  }
+  const auto may_go_on = [&]() ABSL_NO_THREAD_SAFETY_ANALYSIS { return stopping_ || HasPlace(); };
   mutex_.Await(absl::Condition(&may_go_on));
-  TakePlace(job_id);
+  ++places_taken_;
 }
 
 void JobRunner::BeginStop() {
@@ -366,20 +355,19 @@ void JobRunner::Loop() {
       absl::MutexLock lock(&mutex_);
       mutex_.Await(absl::Condition(
           +[](JobRunner* runner) ABSL_NO_THREAD_SAFETY_ANALYSIS {
-            return runner->stopping_ || (!runner->queue_.empty() && runner->HasPlace(runner->queue_.front()));
+            return runner->stopping_ || (!runner->queue_.empty() && runner->HasPlace());
           },
           this));
       if (stopping_) return;
       job_id = std::move(queue_.front());
       queue_.pop_front();
-      TakePlace(job_id);
+      ++places_taken_;
       cancel = cancel_flags_[job_id] = std::make_shared<std::atomic<bool>>(false);
     }
     Run(job_id, cancel);
     absl::MutexLock lock(&mutex_);
     cancel_flags_.erase(job_id);
-    LeavePlace(job_id);
-    suspects_.erase(job_id);
+    --places_taken_;
   }
 }
 
@@ -408,9 +396,9 @@ void JobRunner::Run(const std::string& job_id, const std::shared_ptr<std::atomic
                     [&](const ProgressEvent& event) {
                       if (throttle.Passes(event)) AppendEvent(job_id, event, v1::RUNNING);
                     },
-                    [&](bool away) { Away(job_id, away); }};
+                    [&](bool away) { Away(away); }};
   v1::Checks checks;
-  absl::StatusOr<ResultRow> performed = Perform(job_id, request, folder, hooks, &checks);
+  absl::StatusOr<ResultRow> performed = PerformWithAttempts(*job, request, folder, hooks, &checks);
   absl::Status outcome = performed.status();
   std::optional<ResultRow> result;
   if (outcome.ok()) result = *std::move(performed);
@@ -429,6 +417,30 @@ void JobRunner::Run(const std::string& job_id, const std::shared_ptr<std::atomic
     if (outcome.ok()) outcome = finished;
     absl::SleepFor(absl::Seconds(1));
     finished = Finish(*job, outcome, checks, std::nullopt);
+  }
+}
+
+absl::StatusOr<ResultRow> JobRunner::PerformWithAttempts(const JobRow& job, const v1::SubmitRequest& request,
+                                                         const std::string& folder, const Hooks& hooks,
+                                                         v1::Checks* checks) {
+  for (int attempt = job.attempts + 1;; ++attempt) {
+    absl::StatusOr<ResultRow> performed = Perform(job.id, request, folder, hooks, checks);
+    const std::string how = HowTheProcessEnded(performed.status());
+    if (how.empty() || hooks.cancelled()) return performed;
+    const std::string evidence(performed.status().message());
+    metrics_->Count(Metric::kCompileDeaths, {{"how", how}});
+    options_.log({LogLevel::kWarning,
+                  evidence,
+                  {{"job", job.id}, {"attempt", absl::StrCat(attempt, "/", options_.max_attempts)}}});
+    const bool last = attempt >= options_.max_attempts;
+    const v1::JobEvent event =
+        MakeEvent(v1::RUNNING, "queued", last ? evidence : absl::StrCat("tried once more, because ", evidence));
+    const absl::Status counted = store_->CountJobAttempt(job.id, event.SerializeAsString());
+    hub_.Notify(job.id);
+    if (last) return DiedError(job, attempt, evidence);
+    RETURN_IF_ERROR(counted);  // an attempt that is not counted could be repeated for ever
+    std::error_code ignored;
+    std::filesystem::remove_all(folder, ignored);
   }
 }
 

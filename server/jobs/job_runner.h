@@ -4,9 +4,9 @@
 // an id each, and the job ends early only when all are cancelled; a submission that was compiled before is answered
 // from the results table. Stop() leaves unfinished jobs to the next start.
 //
-// After a crash, unfinished jobs start again. Those that ran at the crash may be its reason, so they start one at a
-// time and beside no other job: whichever ends the server again is the one that did it, and is given up after
-// `max_attempts` (docs/decisions/0040-nothing-is-tried-for-ever.md).
+// After a crash, unfinished jobs start again. A job whose compilation dies (compile_process.h) is tried once more and
+// then fails with the evidence; that the server died counts for no job
+// (docs/decisions/0047-a-compilation-is-a-process.md).
 //
 // Jobs that wait for a worker which is not there take none of the `compile_threads` places.
 #ifndef FUSION_SERVER_JOBS_JOB_RUNNER_H_
@@ -18,7 +18,6 @@
 #include <map>
 #include <memory>
 #include <optional>
-#include <set>
 #include <string>
 #include <thread>
 #include <vector>
@@ -35,7 +34,8 @@
 
 namespace fusion {
 
-// fusion::Compile and fusion::PlanOnly, or a test's replacements.
+// CompileInProcess and PlanInProcess, or a test's replacements. A status that HowTheProcessEnded recognises is an
+// attempt of the job.
 struct CompilerFunctions {
   std::function<absl::StatusOr<CompileAccount>(const ModelFiles&, const CompileOptions&, const CompileContext&,
                                                const std::string& bundle_path)>
@@ -55,7 +55,7 @@ struct JobRunnerOptions {
   // starting its worker. A submission for that kind then keeps waiting. Must be thread-safe; may be empty.
   std::function<bool(const std::string& kind)> is_expected;
   Log log = NoLog();     // every line about a job has its id in the field "job"
-  int max_attempts = 3;  // starts of a job that ended with the server's death
+  int max_attempts = 2;  // compilations of a job that die
   // Fails with RESOURCE_EXHAUSTED if the disk is too full for another job. May be empty.
   std::function<absl::Status()> room = {};
 };
@@ -104,13 +104,13 @@ class JobRunner {
   // Replaces the device's rates with those that the profile database holds for this kind of device.
   absl::Status TakeProfiledRates(DeviceModel* device);
   absl::Status GiveUp(const JobRow& job);
+  // The error of a job whose compilation died `attempts` times.
+  static absl::Status DiedError(const JobRow& job, int attempts, const std::string& evidence);
   void Loop();
   void Run(const std::string& job_id, const std::shared_ptr<std::atomic<bool>>& cancel);
-  bool HasPlace(const std::string& job_id) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void TakePlace(const std::string& job_id) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void LeavePlace(const std::string& job_id) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  bool HasPlace() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Gives up the place of a running job while it waits for a worker that is not there, and waits for one afterwards.
-  void Away(const std::string& job_id, bool away);
+  void Away(bool away);
   // What a running job is told and asks.
   struct Hooks {
     std::function<bool()> cancelled;          // by the user or by a shutdown
@@ -118,6 +118,9 @@ class JobRunner {
     std::function<void(const ProgressEvent&)> progress;
     std::function<void(bool away)> away;  // begins and ends a wait for a worker that is not there
   };
+  // Perform, and again if the compilation dies and may be tried again.
+  absl::StatusOr<ResultRow> PerformWithAttempts(const JobRow& job, const v1::SubmitRequest& request,
+                                                const std::string& folder, const Hooks& hooks, v1::Checks* checks);
   // Compiles unless the store has the bundle, and checks it. `checks` are for the job, those of the result last.
   absl::StatusOr<ResultRow> Perform(const std::string& job_id, const v1::SubmitRequest& request,
                                     const std::string& folder, const Hooks& hooks, v1::Checks* checks);
@@ -146,9 +149,7 @@ class JobRunner {
   absl::Mutex mutex_;
   std::deque<std::string> queue_ ABSL_GUARDED_BY(mutex_);
   std::map<std::string, std::shared_ptr<std::atomic<bool>>> cancel_flags_ ABSL_GUARDED_BY(mutex_);
-  std::set<std::string> suspects_ ABSL_GUARDED_BY(mutex_);  // jobs that ran when a server died
   int places_taken_ ABSL_GUARDED_BY(mutex_) = 0;
-  bool suspect_runs_ ABSL_GUARDED_BY(mutex_) = false;  // it has all places
   std::vector<std::thread> threads_;
 };
 

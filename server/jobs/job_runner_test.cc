@@ -4,11 +4,13 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <map>
 #include <string>
 
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
+#include "server/compile_process/compile_process.h"
 #include "server/testing/fake_compile.h"
 #include "server/testing/temporary_state.h"
 
@@ -144,6 +146,67 @@ TEST_F(JobRunnerTest, JobsThatWaitForAWorkerKeepNoOtherJobFromRunning) {
   EXPECT_EQ(AwaitEnd(Submit(Model("ok"))).state, JobPhase::kSucceeded);
   EXPECT_EQ(state_.store().GetJob(waits_for_device)->state, JobPhase::kRunning);
   EXPECT_EQ(state_.store().GetJob(waits_for_builder)->state, JobPhase::kRunning);
+}
+
+TEST_F(JobRunnerTest, ACompilationThatDiesIsTriedOnceMore) {
+  std::atomic<int> deadly_runs{0}, shaky_runs{0};
+  Make(2, {[&](const ModelFiles& files, const CompileOptions& options, const CompileContext& context,
+               const std::string& path) -> absl::StatusOr<CompileAccount> {
+             context.progress({"simplify", 0, 0, ""});
+             if (files.model_name == "ok deadly" && ++deadly_runs > 0) return ProcessEndedError("signal", "it fell");
+             if (files.model_name == "ok shaky" && ++shaky_runs == 1) return ProcessEndedError("memory", "it grew");
+             return FakeCompile(files, options, context, path);
+           },
+           FakePlan,
+           {"dnnfusion", "none"},
+           FakeCheckRule});
+  farm_.Start();
+  ASSERT_TRUE(runner_->Restore().ok());
+  runner_->Start();
+  const std::string deadly = Submit(Model("ok deadly")), shaky = Submit(Model("ok shaky")), well = Submit(Model("ok"));
+  const JobRow failed = AwaitEnd(deadly);
+  EXPECT_EQ(failed.state, JobPhase::kFailed);
+  EXPECT_EQ(failed.attempts, 2);
+  EXPECT_THAT(failed.error_message, HasSubstr("it fell. The job is not tried again after 2 attempts"));
+  EXPECT_THAT(failed.error_message, HasSubstr(Model("ok deadly").files(0).chunk_digests(0)));
+  EXPECT_EQ(deadly_runs, 2);
+  const JobRow recovered = AwaitEnd(shaky);
+  EXPECT_EQ(recovered.state, JobPhase::kSucceeded);
+  EXPECT_EQ(recovered.attempts, 1);
+  AwaitMessage(shaky, "tried once more, because it grew");
+  EXPECT_EQ(AwaitEnd(well).attempts, 0);
+  EXPECT_EQ(metrics_.Value(Metric::kCompileDeaths, {{"how", "signal"}}), 2);
+  EXPECT_EQ(metrics_.Value(Metric::kCompileDeaths, {{"how", "memory"}}), 1);
+}
+
+TEST_F(JobRunnerTest, StartsOfTheServerCountForNoJobButDeathsOutliveThem) {
+  JobRow job;
+  job.created_ms = 1, job.target = "cuda:sm_90";
+  for (const int deaths : {0, 1, 2}) {
+    job.id = absl::StrCat("j-", deaths);
+    job.key = job.id;
+    job.request = Model(absl::StrCat("ok ", deaths)).SerializeAsString();
+    ASSERT_TRUE(state_.store().InsertJob(job, "").ok());
+    for (int start = 0; start < 5; ++start) ASSERT_TRUE(state_.store().StartJob(job.id, 2).ok());
+    for (int death = 0; death < deaths; ++death) {
+      v1::JobEvent event;
+      event.set_message("it fell");
+      ASSERT_TRUE(state_.store().CountJobAttempt(job.id, event.SerializeAsString()).ok());
+    }
+  }
+  Make(2, {[&](const ModelFiles&, const CompileOptions&, const CompileContext&, const std::string&)
+               -> absl::StatusOr<CompileAccount> { return ProcessEndedError("signal", "it fell again"); },
+           FakePlan,
+           {"dnnfusion", "none"},
+           FakeCheckRule});
+  farm_.Start();
+  ASSERT_TRUE(runner_->Restore().ok());
+  EXPECT_EQ(state_.store().GetJob("j-2")->state, JobPhase::kFailed) << "the server died before it stored the end";
+  EXPECT_THAT(state_.store().GetJob("j-2")->error_message, HasSubstr("it fell. The job is not tried again"));
+  runner_->Start();
+  EXPECT_EQ(AwaitEnd("j-0").attempts, 2);
+  EXPECT_EQ(AwaitEnd("j-1").attempts, 2);
+  EXPECT_EQ(metrics_.Value(Metric::kCompileDeaths, {{"how", "signal"}}), 3);
 }
 
 }  // namespace

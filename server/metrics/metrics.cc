@@ -43,6 +43,8 @@ const std::array<FamilyRow, static_cast<size_t>(Metric::kCount)> kFamilies = {{
     {Metric::kJobsRunning, Kind::kGauge, "fusion_jobs_running", "Jobs being compiled."},
     {Metric::kJobWait, Kind::kHistogram, "fusion_job_wait_seconds", "Submission to start.", kJobBuckets},
     {Metric::kJobDuration, Kind::kHistogram, "fusion_job_duration_seconds", "Duration of job stages.", kJobBuckets},
+    {Metric::kCompileDeaths, Kind::kCounter, "fusion_compile_deaths_total",
+     "Compilations whose process died or exceeded a limit, by how it ended."},
     {Metric::kProfileRequests, Kind::kCounter, "fusion_profile_requests_total",
      "Latency questions by the source of the answer."},
     {Metric::kPlanComparisons, Kind::kCounter, "fusion_plan_comparisons_total",

@@ -23,6 +23,7 @@ enum class Metric {
   kJobsRunning,
   kJobWait,
   kJobDuration,      // stage
+  kCompileDeaths,    // how
   kProfileRequests,  // source
   kPlanComparisons,  // source
   kCacheRequests,    // tier, result

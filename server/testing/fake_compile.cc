@@ -57,7 +57,8 @@ absl::StatusOr<CompileAccount> FakeCompile(const ModelFiles& files, const Compil
       FakePlanBundler bundler;
       ASSIGN_OR_RETURN(const PlanAnswers answers, context.plans->Compare(question("reference"), plans, bundler));
       for (const auto& answer : answers.comparisons) {
-        absl::StrAppend(&report, "plan ", answer.has_value() ? absl::StrCat(answer->ratio) : answers.not_measured, "\n");
+        absl::StrAppend(&report, "plan ", answer.has_value() ? absl::StrCat(answer->ratio) : answers.not_measured,
+                        "\n");
       }
       account.not_compared = answers.not_measured;
       account.alternatives.push_back({"", "offline", 2, 5e6, 1000, 1, 1, 1, 20, true});

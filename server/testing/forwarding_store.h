@@ -20,6 +20,9 @@ class ForwardingStore : public Store {
   }
   absl::Status StartJob(const std::string& id, int64_t now_ms) override { return store_->StartJob(id, now_ms); }
   absl::Status GiveJobBack(const std::string& id) override { return store_->GiveJobBack(id); }
+  absl::Status CountJobAttempt(const std::string& id, const std::string& event) override {
+    return store_->CountJobAttempt(id, event);
+  }
   absl::Status FinishJob(const JobRow& job, const std::string& last_event,
                          const std::optional<ResultRow>& result) override {
     return store_->FinishJob(job, last_event, result);

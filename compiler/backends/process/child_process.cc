@@ -83,6 +83,10 @@ absl::StatusOr<pid_t> StartChild(const std::vector<std::string>& argv, const Sta
   posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
   if (options.stdout_fd >= 0) posix_spawn_file_actions_adddup2(&actions, options.stdout_fd, STDOUT_FILENO);
   if (options.stderr_fd >= 0) posix_spawn_file_actions_adddup2(&actions, options.stderr_fd, STDERR_FILENO);
+  if (options.inherited_fd >= 0) {
+    posix_spawn_file_actions_adddup2(&actions, options.inherited_fd, kInheritedFd);
+    posix_spawn_file_actions_addclosefrom_np(&actions, kInheritedFd + 1);
+  }
   if (!options.working_directory.empty()) {
     posix_spawn_file_actions_addchdir_np(&actions, options.working_directory.c_str());
   }
@@ -95,12 +99,18 @@ absl::StatusOr<pid_t> StartChild(const std::vector<std::string>& argv, const Sta
   posix_spawnattr_setpgroup(&attributes, 0);
   posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
 
-  std::vector<char*> args;
-  args.reserve(argv.size() + 1);
-  for (const std::string& arg : argv) args.push_back(const_cast<char*>(arg.c_str()));
-  args.push_back(nullptr);
+  const auto pointers = [](const std::vector<std::string>& texts) {
+    std::vector<char*> result;
+    result.reserve(texts.size() + 1);
+    for (const std::string& text : texts) result.push_back(const_cast<char*>(text.c_str()));
+    result.push_back(nullptr);
+    return result;
+  };
+  std::vector<char*> args = pointers(argv), variables;
+  if (options.environment.has_value()) variables = pointers(*options.environment);
   pid_t pid = 0;
-  const int error = posix_spawnp(&pid, args[0], &actions, &attributes, args.data(), environ);
+  const int error = posix_spawnp(&pid, args[0], &actions, &attributes, args.data(),
+                                 options.environment.has_value() ? variables.data() : environ);
   if (error == ENOENT) return absl::NotFoundError(absl::StrCat("program '", argv[0], "' was not found"));
   if (error != 0) return absl::InternalError(absl::StrCat("cannot start '", argv[0], "': ", strerror(error)));
   return pid;

@@ -7,6 +7,7 @@
 #include <sys/types.h>
 
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -45,7 +46,12 @@ absl::StatusOr<ChildResult> RunChild(const std::vector<std::string>& argv, const
 struct StartOptions {
   std::string working_directory;       // empty: inherited
   int stdout_fd = -1, stderr_fd = -1;  // -1: those of this process
+  // Becomes the program's descriptor kInheritedFd, and every later one is closed. -1: those of this process that are
+  // not close-on-exec.
+  int inherited_fd = -1;
+  std::optional<std::vector<std::string>> environment = std::nullopt;  // "NAME=VALUE"; none: that of this process
 };
+inline constexpr int kInheritedFd = 3;
 
 // Starts a program and returns its process id, which the caller must wait for. Its stdin is /dev/null, no signal is
 // blocked, and SIGINT, SIGTERM, SIGQUIT, SIGPIPE and SIGHUP have their default effect; a Ctrl-C in a terminal does not

@@ -1,0 +1,126 @@
+#include "server/compile_process/job_process.h"
+
+#include <sys/types.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <cstdlib>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "compiler/api/generator_version.h"
+#include "compiler/backends/process/child_process.h"
+#include "compiler/cost/device_model.h"
+#include "runtime/base/status_macros.h"
+#include "server/compile_process/pipe_questions.h"
+#include "server/compile_process/process_limits.h"
+#include "server/compile_process/process_messages.h"
+
+namespace fusion {
+namespace {
+
+constexpr int kExitUsage = 2;
+constexpr size_t kFaultBytes = size_t{30} << 30;
+
+// A failure at the beginning of a stage, for tests of the server.
+struct Fault {
+  std::string model, stage, kind;
+};
+
+[[noreturn]] void FailAs(const std::string& kind) {
+  if (kind == "abort") abort();
+  if (kind == "exit") _exit(3);
+  if (kind == "memory" || kind == "leak") {
+    const size_t block_bytes = kind == "leak" ? size_t{64} << 20 : kFaultBytes;
+    for (size_t taken = 0; taken < kFaultBytes; taken += block_bytes) {
+      volatile char* block = new char[block_bytes];
+      for (size_t i = 0; i < block_bytes; i += 4096) block[i] = 1;
+    }
+  }
+  volatile bool forever = true;
+  while (forever) {
+  }
+  abort();
+}
+
+absl::StatusOr<ModelFiles> FilesOf(const v1::CompileStart& start) {
+  if (start.generator_version() != kGeneratorVersion) {
+    return absl::FailedPreconditionError(absl::StrCat("fusion-compile-job has generator ", kGeneratorVersion,
+                                                      " and fusiond ", start.generator_version(),
+                                                      "; install both from one build and start fusiond again"));
+  }
+  ModelFiles files;
+  files.model_path = start.model_path();
+  files.model_name = start.model_name();
+  files.external.insert(start.external().begin(), start.external().end());
+  return files;
+}
+
+absl::Status Perform(MessagePipe& pipe, const v1::CompileStart& start, const JobCompiler& compiler,
+                     const std::vector<Fault>& faults, v1::CompileEnd* end) {
+  ASSIGN_OR_RETURN(const ModelFiles files, FilesOf(start));
+  if (start.memory_bytes() > 0) RETURN_IF_ERROR(LimitMemory(start.memory_bytes()));
+  ASSIGN_OR_RETURN(const DeviceModel device, DeviceModelFromJson(start.device_json()));
+  PipeOracle oracle(&pipe);
+  PipeToolchain toolchain(&pipe);
+  PipePlans plans(&pipe);
+  CompileContext context;
+  context.device = &device, context.oracle = &oracle, context.toolchain = &toolchain;
+  context.cancelled = [] { return false; };  // a cancelled process is killed
+  context.progress = [&](const ProgressEvent& event) {
+    v1::FromCompiler message;
+    *message.mutable_progress() = ToMessage(event);
+    SendOrExit(pipe, message);
+    for (const Fault& fault : faults) {
+      if (fault.model == files.model_name && fault.stage == event.stage) FailAs(fault.kind);
+    }
+  };
+  if (start.compares_plans()) context.plans = &plans;
+  const CompileOptions options = FromMessage(start.options());
+  if (start.bundle_path().empty()) {
+    ASSIGN_OR_RETURN(PlanReport report, compiler.plan(files, options, context));
+    *end->mutable_account() = ToMessage(report.account);
+    end->set_plan_text(std::move(report.text));
+  } else {
+    ASSIGN_OR_RETURN(const CompileAccount account, compiler.compile(files, options, context, start.bundle_path()));
+    *end->mutable_account() = ToMessage(account);
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+int RunJobProcess(int argc, char** argv, const JobCompiler& compiler) {
+  CLI::App app("fusion-compile-job: compiles one model for fusiond, which starts it");
+  pid_t parent = 0;
+  std::vector<std::string> specified;
+  app.add_option("--parent", parent, "process id of the fusiond that started this one")->required();
+  app.add_option("--fault", specified, "MODEL:STAGE:KIND")->group("");
+  CLI11_PARSE(app, argc, argv);
+  std::vector<Fault> faults;
+  for (const std::string& text : specified) {
+    const std::vector<std::string> parts = absl::StrSplit(text, ':');
+    if (parts.size() != 3) return kExitUsage;
+    faults.push_back({parts[0], parts[1], parts[2]});
+  }
+  if (const absl::Status tied = TieToParent(parent); !tied.ok()) {
+    std::fprintf(stderr, "%s\n", std::string(tied.message()).c_str());
+    return kExitServerGone;
+  }
+  MessagePipe pipe(kInheritedFd);
+  const v1::ToCompiler first = ReceiveOrExit(pipe);
+  if (!first.has_start()) return kExitUsage;
+  v1::FromCompiler last;
+  v1::CompileEnd& end = *last.mutable_end();
+  if (const absl::Status done = Perform(pipe, first.start(), compiler, faults, &end); !done.ok()) {
+    end.Clear();
+    *end.mutable_status() = ToMessage(done);
+  }
+  SendOrExit(pipe, last);
+  _exit(0);  // freeing a model takes time that fusiond would wait
+}
+
+}  // namespace fusion
