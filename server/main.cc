@@ -39,7 +39,7 @@ fusion::CompilerFunctions CompilerOf(const fusion::CompileProcessOptions& proces
           fusion::PlannerNames(), fusion::rewrite::CheckRuleId};
 }
 
-// What the command line says.
+// The command line.
 struct Flags {
   fusion::ServerOptions options;
   fusion::LogOptions log{"fusiond", "text", "info"};

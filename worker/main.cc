@@ -25,7 +25,7 @@ namespace {
 
 constexpr int kExitUsage = 2;
 
-// What the command line says.
+// The command line.
 struct Flags {
   fusion::WorkerOptions options;
   fusion::ConnectFlags connect;

@@ -122,7 +122,7 @@ ClangToolchainOptions ClangOptions(const WorkerOptions& options) {
   return clang;
 }
 
-// What a worker offers, and the executors that do it.
+// The offers of a worker, and the executors that serve them.
 struct Offer {
   LeaseOptions lease;
   std::map<v1::TaskKind, std::unique_ptr<TaskExecutor>> by_kind;

@@ -33,7 +33,7 @@ struct WorkerOptions {
   Log log = NoLog();
 };
 
-// What a worker is called that got no name: the host's.
+// The name of a worker that was given none: the host's.
 std::string HostName();
 
 // The kinds of device that workers measure; the last one is simulated (simulated/README.md).

@@ -1,4 +1,4 @@
-// What a compilation says about the plans that it chose from.
+// Prints the plans that a compilation chose from.
 #ifndef FUSION_CLIENT_VERBS_ALTERNATIVES_H_
 #define FUSION_CLIENT_VERBS_ALTERNATIVES_H_
 

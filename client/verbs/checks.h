@@ -1,4 +1,4 @@
-// What workers found when they ran a finished bundle as a whole, for people and for scripts.
+// Prints the findings of workers that ran a finished bundle as a whole, for people and for scripts.
 #ifndef FUSION_CLIENT_VERBS_CHECKS_H_
 #define FUSION_CLIENT_VERBS_CHECKS_H_
 

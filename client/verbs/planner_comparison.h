@@ -12,7 +12,7 @@
 
 namespace fusion {
 
-// What one planner made of a model: of its first specialisation, where there are several.
+// The plan that one planner made of a model: of its first specialisation, where there are several.
 struct PlannerRow {
   std::string planner;
   std::string failed;  // why there is no plan; empty if there is one

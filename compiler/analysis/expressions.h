@@ -1,4 +1,4 @@
-// What the tensor expressions of a node say about it (Souffle, ASPLOS 2024, section 5): how its results rely on its
+// Facts that the tensor expressions of a node reveal (Souffle, ASPLOS 2024, section 5): how its results rely on its
 // operands, and whether it computes or moves.
 #ifndef FUSION_COMPILER_ANALYSIS_EXPRESSIONS_H_
 #define FUSION_COMPILER_ANALYSIS_EXPRESSIONS_H_

@@ -1,4 +1,4 @@
-// What a compilation tells about itself, for people and for plan.json.
+// The account that a compilation gives of itself, for people and for plan.json.
 #ifndef FUSION_COMPILER_API_COMPILE_ACCOUNT_H_
 #define FUSION_COMPILER_API_COMPILE_ACCOUNT_H_
 
@@ -57,7 +57,7 @@ struct CompileAccount {
   int64_t arena_bytes = 0, weight_bytes = 0;
   WeightsAccount weights;  // how `weight_bytes` compares with the model's weights
   // Constants that kernels pack in several ways, because schedules that agree would cost too much time; and the
-  // estimated time that agreeing on the others costs. Of several programs, both are of all.
+  // estimated time that agreeing on the others costs. A bundle of several programs has the sums of all.
   int64_t packed_apart = 0;
   double sharing_ns = 0;
   double flops = 0;

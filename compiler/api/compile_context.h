@@ -1,4 +1,4 @@
-// What a compilation needs from outside: the device, measurements, what builds kernels, and who is told of progress.
+// The surroundings of a compilation: the device, measurements, builders of kernels, and the receiver of its progress.
 #ifndef FUSION_COMPILER_API_COMPILE_CONTEXT_H_
 #define FUSION_COMPILER_API_COMPILE_CONTEXT_H_
 

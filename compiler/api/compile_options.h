@@ -1,4 +1,4 @@
-// What a compilation may be asked: target, planner, math, extents, what to leave out.
+// The options of a compilation: target, planner, math, extents, passes to leave out.
 #ifndef FUSION_COMPILER_API_COMPILE_OPTIONS_H_
 #define FUSION_COMPILER_API_COMPILE_OPTIONS_H_
 

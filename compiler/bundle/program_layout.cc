@@ -292,7 +292,7 @@ class ProgramLayout {
     }
   }
 
-  // What is used in a repeat and outside of it is alive during all iterations. It takes no part in in-place sharing,
+  // A value that is used in a repeat and outside of it is alive during all iterations. It is never shared in place,
   // because the next iteration may read it again.
   void HoldThroughRepeats() {
     for (const Repeat& repeat : program_.repeats) {

@@ -29,7 +29,7 @@ struct PlannedLaunch {
   bool concurrent = false;  // with the launch in front of it
 };
 
-// One program of a bundle. What the pointers refer to must outlive the call.
+// One program of a bundle. The objects behind the pointers must outlive the call.
 struct BundleProgram {
   const ecg::Graph* graph = nullptr;
   const ValueLayouts* layouts = nullptr;

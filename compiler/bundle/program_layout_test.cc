@@ -59,7 +59,7 @@ LaidOut LayOutOf(const GraphMaker& g, const std::vector<PlannedLaunch>& launches
   return LayOut(texts, {&g.graph(), &layouts, &launches, &inside, texts.places, {}, {}, {}}, &weights).value();
 }
 
-// What lies where in the arena, by value.
+// The places in the arena, by value.
 class Arena {
  public:
   using Range = std::pair<int64_t, int64_t>;

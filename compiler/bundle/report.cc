@@ -87,7 +87,7 @@ std::string WeightsInWords(const WeightsAccount& weights) {
   return words;
 }
 
-// What packing constants alike costs, and which are packed in several ways nevertheless.
+// The cost of packing constants alike, and the constants that are packed in several ways nevertheless.
 std::string PackingsInWords(const CompileAccount& account) {
   std::vector<std::string> words;
   if (account.sharing_ns > 0) {
@@ -131,7 +131,7 @@ std::string WeightTable(const WeightsAccount& weights) {
   return absl::StrCat(html, row("in the bundle", weights.bundle_bytes), "</table>\n");
 }
 
-// What the fusion block's account says of its kernel: "128 tasks, 2 phases, occupancy 38% (registers)".
+// The kernel according to the fusion block's account: "128 tasks, 2 phases, occupancy 38% (registers)".
 std::string AccountInWords(const json& fusion_block) {
   std::vector<std::string> words;
   const auto count = [&](const char* key, const char* what, int64_t least) {

@@ -16,7 +16,7 @@ namespace {
 
 // Largest cost of sharing, as a share of a program's estimated time.
 constexpr double kMostTime = 1e-2;
-// What saves less is not worth another kernel.
+// A change that saves less is not worth another kernel.
 constexpr int64_t kLeastBytes = 4096;
 
 // A constant in the form in which a kernel reads it.
@@ -199,7 +199,7 @@ class Sharing {
     return move;
   }
 
-  // What a launch would be with these choices.
+  // The launch as it would be with these choices.
   struct Alternative {
     bool made = false;
     Forms forms;

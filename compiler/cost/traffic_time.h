@@ -1,4 +1,4 @@
-// What handing a value over through memory costs. Planners compare it with what fusing saves.
+// The time that handing a value over through memory takes. Planners compare it with what fusing saves.
 #ifndef FUSION_COMPILER_COST_TRAFFIC_TIME_H_
 #define FUSION_COMPILER_COST_TRAFFIC_TIME_H_
 

@@ -1,4 +1,4 @@
-// What must run before a kernel.
+// The kernels that must run before a kernel.
 #ifndef FUSION_COMPILER_LAUNCH_KERNEL_ORDER_H_
 #define FUSION_COMPILER_LAUNCH_KERNEL_ORDER_H_
 

@@ -6,8 +6,8 @@
 //   Where units keep several work-groups (compiler/cost/occupancy.h), a wave is as many of them as fit, and few
 //   work-items do not fill a unit.
 // - Traffic counts each buffer but scratch once, and a stored one twice where a store reads its line first, at the
-//   bandwidth of the memory that holds four times all buffers. Of a table that no cache holds, it counts what is
-//   loaded.
+//   bandwidth of the memory that holds four times all buffers. A table that no cache holds counts by the elements
+//   that are loaded.
 // - Functions that are no arithmetic cost what the table of operations says, times what the device says of them.
 // - Launches and barriers are added.
 //

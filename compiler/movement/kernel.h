@@ -23,8 +23,8 @@ namespace fusion::movement {
 
 // A buffer lives in global memory as an argument (kKernel), in global memory as part of the kernel, passed from one
 // phase to the next (kDevice), in the scratch of one task (kBlock), or in registers for one row of a row nest (kWarp):
-// one element, which every lane of the vector, or every work-item of the row's team, has. Its address is 0. What single
-// lanes keep for themselves (kLane) is no buffer.
+// one element, which every lane of the vector, or every work-item of the row's team, has. Its address is 0. A value
+// that single lanes keep for themselves (kLane) has no buffer.
 struct Buffer {
   Scope scope = Scope::kKernel;
   DType dtype = DType::kF32;

@@ -1,4 +1,4 @@
-// What the work-groups of a kernel take of a multiprocessor: an estimate of what CUDA's compiler will allocate, so that
+// The part of a multiprocessor that a kernel's work-groups take: an estimate of what CUDA's compiler allots, so that
 // planners know it before anything is built.
 #ifndef FUSION_COMPILER_MOVEMENT_OCCUPANCY_H_
 #define FUSION_COMPILER_MOVEMENT_OCCUPANCY_H_

@@ -1,4 +1,4 @@
-// What a kernel demands of a core besides memory: registers and code. Together with the bound on scratch in the
+// A kernel's demands on a core besides memory: registers and code. Together with the bound on scratch in the
 // schedule, this is the constraint check of DNNFusion Listing 1 ("can cause excessive register spills").
 #ifndef FUSION_COMPILER_MOVEMENT_PRESSURE_H_
 #define FUSION_COMPILER_MOVEMENT_PRESSURE_H_

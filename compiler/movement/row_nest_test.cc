@@ -117,8 +117,8 @@ TEST(RowAccessOf, TellsRowsApart) {
   EXPECT_FALSE(access->one_element);
 }
 
-// What one row leaves in scratch and the next one overwrites lives as long as the nest, beside what other steps of the
-// nest use in between.
+// A value that one row leaves in scratch and the next one overwrites lives as long as the nest, beside the values that
+// other steps of the nest use in between.
 TEST(RowNest, ItsScratchLivesThroughTheWholeNest) {
   const Kernel kernel = *Parse(R"(buffer b0 kernel f32[32]
 buffer b1 kernel f32[32]

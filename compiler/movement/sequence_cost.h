@@ -15,8 +15,8 @@
 
 namespace fusion::movement {
 
-// What a sequence asks of each kernel. It depends on the kernel, the device and the threads alone, so that whoever
-// estimates many sequences of the same kernels can keep it.
+// The figures of a kernel that a sequence needs. They depend on kernel, device and threads alone, so that whoever
+// estimates many sequences of the same kernels can keep them.
 struct SequenceKernel {
   std::vector<PhaseCost> phases;
   std::vector<InPlacePair> in_place;

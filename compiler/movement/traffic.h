@@ -1,4 +1,4 @@
-// What a kernel reads and writes: how often loops run, how often each buffer's elements are loaded, and the bytes that
+// The memory traffic of a kernel: how often loops run, how often each buffer's elements are loaded, and the bytes that
 // memory moves for it.
 #ifndef FUSION_COMPILER_MOVEMENT_TRAFFIC_H_
 #define FUSION_COMPILER_MOVEMENT_TRAFFIC_H_
@@ -21,7 +21,7 @@ double Trips(const std::vector<Loop>& loops);
 // How often elements of a buffer are loaded where every element is taken to be needed.
 constexpr double kWholeBuffer = std::numeric_limits<double>::infinity();
 
-// What a phase reads and writes.
+// The memory traffic of a phase.
 struct Accesses {
   std::map<int, double> read;  // by buffer, how often its elements are loaded
   std::set<int> written;       // buffers
@@ -36,7 +36,7 @@ void Add(const Accesses& accesses, Accesses* sum);
 // gathered from it lie in most of its lines; of a larger table loads touch no more elements than they load.
 double TouchedBytes(const Buffer& buffer, double loads, const DeviceModel& device);
 
-// What one phase does with a buffer outside the tasks' scratch.
+// The traffic of one phase with a buffer outside the tasks' scratch.
 struct BufferTraffic {
   int buffer = -1;
   double read_bytes = 0;   // each element once; of a table that no cache holds, what is loaded

@@ -10,7 +10,7 @@
 
 namespace fusion::movement {
 
-// What a lane holds for an element type: kFloat an f32 (f32, f16, bf16), kInt an i32 (integers of at most 16 bits,
+// The form in which a lane holds an element type: kFloat an f32 (f32, f16, bf16), kInt an i32 (integers up to 16 bits,
 // i32), kMask 0 or -1 (bool). Other types have no lanes.
 enum class LaneKind : uint8_t { kNone, kFloat, kInt, kMask };
 LaneKind LaneKindOf(DType dtype);

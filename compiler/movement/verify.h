@@ -1,4 +1,4 @@
-// What makes a kernel well formed.
+// Verifies that a kernel is well formed.
 #ifndef FUSION_COMPILER_MOVEMENT_VERIFY_H_
 #define FUSION_COMPILER_MOVEMENT_VERIFY_H_
 

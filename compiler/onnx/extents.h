@@ -1,4 +1,4 @@
-// What import knows of shapes that depend on data (docs/decisions/0008-bounded-extents.md). Every shape of the graph is
+// Shapes that depend on data, as import sees them (docs/decisions/0008-bounded-extents.md). Every shape of the graph is
 // static. A dimension whose extent depends on data is allocated for its bound, and its extent is an i64 scalar of the
 // graph. Only import keeps track of these, in this class; passes see ordinary nodes and the extents of the graph's
 // outputs.

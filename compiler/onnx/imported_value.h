@@ -1,4 +1,4 @@
-// What a name of the model stands for during import. Only tensors reach the graph: sequences and optionals are lists of
+// The value of a name of the model during import. Only tensors reach the graph: sequences and optionals are lists of
 // values whose structure is known at compile time.
 #ifndef FUSION_COMPILER_ONNX_IMPORTED_VALUE_H_
 #define FUSION_COMPILER_ONNX_IMPORTED_VALUE_H_

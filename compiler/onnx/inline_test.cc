@@ -337,7 +337,7 @@ TEST(Sequences, RunTimePositionOfEqualElementsIsAGather) {
 }
 
 TEST(Sequences, RunTimePositionSelectsExtentsToo) {
-  // What Compress keeps of a; b, which has as much room; and d, which has more.
+  // The elements of a that Compress keeps; b, which has as much room; and d, which has more.
   const auto model =
       ImportText(TensorInfo("input", "a", {"3"}) + TensorInfo("input", "keep", {"3"}, kBool) +
                  TensorInfo("input", "b", {"3"}) + TensorInfo("input", "d", {"4"}) +
@@ -348,7 +348,7 @@ TEST(Sequences, RunTimePositionSelectsExtentsToo) {
     std::vector<double> all = Computed(model, {F32({3}, {1, 2, 3}), keep, F32({3}, {4, 5, 6}), F32({4}, {7, 8, 9, 10}),
                                                Tensor::From<int64_t>(DType::kI64, {}, {i})});
     EXPECT_EQ(all.size(), 5u) << "the bound, and the extent";
-    // What lies past the extent is nothing.
+    // Elements past the extent have no meaning.
     if (all.size() == 5) all.erase(all.begin() + static_cast<int64_t>(all[4]), all.end());
     return all;
   };

@@ -1,4 +1,4 @@
-// What a finished bundle and a bundle that compares plans are both made of.
+// The parts that a finished bundle and a bundle that compares plans have in common.
 #ifndef FUSION_COMPILER_PIPELINE_BUNDLE_PARTS_H_
 #define FUSION_COMPILER_PIPELINE_BUNDLE_PARTS_H_
 

@@ -26,7 +26,7 @@ enum class PassPart : uint8_t {
   kBlock,    // over one fusion block, each time that one is tried: compiler/schedule/fusion_block_passes.h
 };
 
-// What verifies the result of a pass, at once.
+// The verifier that checks the result of a pass, at once.
 enum class Verifier : uint8_t {
   kGraph,     // ecg::Verify
   kLayouts,   // VerifyLayouts (verify.h)

@@ -1,4 +1,4 @@
-// What the account of a compilation says about its plan: decisions, bytes, kernels, and plan.json.
+// The part of a compilation's account that is about its plan: decisions, bytes, kernels, and plan.json.
 #ifndef FUSION_COMPILER_PIPELINE_PLAN_ACCOUNT_H_
 #define FUSION_COMPILER_PIPELINE_PLAN_ACCOUNT_H_
 

@@ -18,8 +18,8 @@
 
 namespace fusion {
 
-// Plans whose latencies differ by at most this share are equally fast: measurements are no more certain. Of such plans
-// the first in the list above is kept, which depends on the fewest things: a machine, and what was measured on it.
+// Plans whose latencies differ by at most this share are equally fast: measurements are no more certain. The
+// first such plan of the list above is kept, which depends on the fewest things: a machine, and its measurements.
 inline constexpr double kEqualPlans = 0.005;
 
 // `made` is a program after its kernels were made, `compilation` what it was made with, and `dims` those of the

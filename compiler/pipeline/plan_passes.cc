@@ -74,7 +74,7 @@ absl::StatusOr<std::vector<std::shared_ptr<const FusionKernel>>> KernelsOf(Compi
   return kernels;
 }
 
-// What the passes over launches see of the segments: the copies that are elided, and all fusion blocks of other
+// The part of the segments that passes over launches see: the copies that are elided, and all fusion blocks of other
 // segments, which are left out like these.
 struct SegmentView {
   int loop = ecg::Loops::kOnce;

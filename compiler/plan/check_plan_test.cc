@@ -87,7 +87,7 @@ TEST_F(CheckPlanTest, RecomputedNodes) {
   EXPECT_THAT(Refusal(plan), HasSubstr("recomputes node 2"));
   plan.fusion_blocks[1].recomputed = {7};
   EXPECT_THAT(Refusal(plan), HasSubstr("recomputes node 7"));
-  // What a recomputed node reads has to exist, too.
+  // The operands of a recomputed node have to exist, too.
   plan = Plan({{2}, {0}, {1}});
   plan.fusion_blocks[0].recomputed = {1};
   EXPECT_THAT(Refusal(plan), HasSubstr("runs before Relu"));

@@ -1,4 +1,4 @@
-// What kind of work an operator is, read from its tensor expressions: no planner asks for an operator by name.
+// The kind of an operator's work, read from its tensor expressions: no planner asks for an operator by name.
 #ifndef FUSION_COMPILER_PLAN_OPERATOR_KIND_H_
 #define FUSION_COMPILER_PLAN_OPERATOR_KIND_H_
 

@@ -20,7 +20,7 @@
 
 namespace fusion {
 
-// What decided about an edge: a rule of the planner, or latencies that were compared.
+// The basis of a decision about an edge: a rule of the planner, or latencies that were compared.
 enum class Basis : uint8_t { kRule, kLatency };
 const char* BasisName(Basis basis);  // "rule"
 
@@ -44,7 +44,7 @@ struct FusionPlan {
   std::vector<OfferedPlan> offers;
 };
 
-// What the cost model says of a whole plan.
+// The cost model's estimates for a whole plan.
 struct PlanEstimate {
   double ns = 0;         // of one run among many
   int64_t launches = 0;  // batches count once

@@ -50,7 +50,7 @@ struct FusionBlockForm {
   int64_t chunks = 1;                    // of these reductions
 };
 
-// What a pass may look at besides the form.
+// The surroundings that a pass may look at besides the form.
 struct FusionBlockPassContext {
   const DeviceModel* device = nullptr;
   ChoiceLog* choices = nullptr;

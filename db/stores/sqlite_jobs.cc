@@ -137,7 +137,7 @@ JobRow ToJob(const SqlRow& row) {
   return job;
 }
 
-// What one sees who has left the job.
+// The row as a client sees it that has left the job.
 void Leave(int64_t left_ms, JobRow* job) {
   job->state = JobPhase::kCancelled;
   job->finished_ms = left_ms;

@@ -67,7 +67,7 @@ absl::StatusOr<std::optional<std::string>> ReadPrivateFile(const std::string& pa
   return bytes;
 }
 
-// What the user's configuration says. Everything is empty if there is no file.
+// The user's configuration. Everything is empty if there is no file.
 struct Configuration {
   std::string path, server;
   nlohmann::json servers = nlohmann::json::object();
@@ -106,7 +106,7 @@ absl::StatusOr<Configuration> ReadConfiguration() {
   return configuration;
 }
 
-// What the configuration says of one server.
+// The configuration of one server.
 class Facts {
  public:
   Facts(const Configuration& configuration, const std::string& address) {

@@ -17,7 +17,7 @@
 
 namespace fusion {
 
-// What the command line says; empty: nothing.
+// The options of the command line; an empty one was not given.
 struct ConnectFlags {
   std::string server;             // else $FUSION_SERVER, else "server" of the configuration, else the local socket
   std::string tls_ca;             // else $FUSION_TLS_CA, else "tls_ca"

@@ -12,7 +12,7 @@ namespace fusion {
 // kernel that reads one buffer and writes another waits for its own stores in vain where the second begins just behind
 // the first within a page, and tensors are often whole pages: 4 MiB from cache to cache took 1.5 to 1.8 times as long.
 inline constexpr int64_t kStoreMatchBytes = 4096;
-// Large buffers that follow each other begin so far apart within that distance. Of eight in a row, each begins at least
+// Large buffers that follow each other begin so far apart within that distance. Each of eight in a row begins at least
 // 512 bytes behind and 192 bytes ahead of every earlier one.
 inline constexpr int64_t kStaggerBytes = 1600;
 // Smaller buffers are not worth up to kStoreMatchBytes of padding.

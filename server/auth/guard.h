@@ -21,7 +21,7 @@ class ServerContextBase;
 
 namespace fusion {
 
-// What a connection says of its caller.
+// The facts about a caller that its connection shows.
 struct Caller {
   std::string peer;           // "unix:", "ipv4:127.0.0.1:40112"
   std::string authorization;  // the call's header of that name; empty: none

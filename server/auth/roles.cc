@@ -14,7 +14,7 @@ constexpr RoleSet kClientOrAdmin = {Role::kClient, Role::kAdmin};
 constexpr RoleSet kWorkers = {Role::kBuild, Role::kMeasure};
 constexpr RoleSet kClientOrWorkers = {Role::kClient, Role::kBuild, Role::kMeasure};
 
-// An administrator looks after jobs and submits none. What workers may offer depends on their roles, too: see
+// An administrator looks after jobs and submits none. A worker's roles bound its offers, too: see
 // worker_service.cc.
 constexpr MethodAccess kMethods[] = {
     {"/fusion.v1.Compile/GetCapabilities", RoleSet::All()},

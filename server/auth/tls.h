@@ -1,4 +1,4 @@
-// What fusiond listens with: TLS by files that are read again when they change, or nothing.
+// The credentials that fusiond listens with: TLS by files that are read again when they change, or none.
 #ifndef FUSION_SERVER_AUTH_TLS_H_
 #define FUSION_SERVER_AUTH_TLS_H_
 

@@ -1,6 +1,6 @@
 // TokenBook: the tokens that callers come with over the network. A token is "fus_<id>_<secret>": the prefix lets
 // scanners of repositories and logs find a lost one, the id is public and names it in lists and logs, the secret has
-// 256 random bits. Of a token only its SHA-256 is kept, in the store; with so much randomness a slow hash would add
+// 256 random bits. The store keeps only a token's SHA-256; with so much randomness a slow hash would add
 // nothing.
 #ifndef FUSION_SERVER_AUTH_TOKENS_H_
 #define FUSION_SERVER_AUTH_TOKENS_H_

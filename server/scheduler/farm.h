@@ -130,7 +130,7 @@ class Farm {
   // Counts attached workers, idle or not.
   int WorkersThatOffer(const std::string& requirement) const;
   // Returns an attached worker, with its device model, that measures the target's kind and, if the target names one,
-  // its architecture. Of several devices it is the one with the most workers, then the first by name and fingerprint:
+  // its architecture. Among several devices it is the one with most workers, then the first by name and fingerprint:
   // the ids that workers draw at random decide nothing.
   std::optional<AttachedWorker> FindDevice(const std::string& target) const;
   // Returns the names of the other attached devices that would do, each once.

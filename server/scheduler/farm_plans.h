@@ -1,5 +1,5 @@
 // FarmPlans: the compiler's PlanOracle on top of the farm. It answers from the database, else from a worker that runs
-// the plans in turns (worker.proto's PlanRun). What a worker measures becomes a row before its task is done, and the
+// the plans in turns (worker.proto's PlanRun). A measurement becomes a row before its task is done, and the
 // answer is read from the rows, so that one database always gives one answer.
 #ifndef FUSION_SERVER_SCHEDULER_FARM_PLANS_H_
 #define FUSION_SERVER_SCHEDULER_FARM_PLANS_H_

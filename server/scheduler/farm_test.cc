@@ -24,7 +24,7 @@ namespace {
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 
-// Whose calls stand still or fail as a test wants.
+// A store whose calls stand still or fail as a test wants.
 class BadStore : public testing::ForwardingStore {
  public:
   using ForwardingStore::ForwardingStore;

@@ -31,7 +31,7 @@ struct SchedulerConfig {
   absl::Duration lease = absl::Seconds(30);
   absl::Duration heartbeat = absl::Seconds(10);
   int max_attempts = 3;
-  // What an attempt may take beyond its task's timeout: to fetch the payload and to deliver the result.
+  // The time that an attempt may take beyond its task's timeout: to fetch the payload and to deliver the result.
   absl::Duration close_slack = absl::Minutes(2);
   // How long an attempt may wait for its turn on the worker's machine. Workers of protocol 3 do not say that they wait.
   absl::Duration longest_turn = absl::Minutes(30);
@@ -41,7 +41,7 @@ struct SchedulerConfig {
   absl::Duration orphan = absl::Minutes(10);
 };
 
-// What a worker says of the task that it holds.
+// A worker's word about the task that it holds.
 enum class TaskStage { kUnknown, kWaiting, kRunning };
 
 struct WorkerView {

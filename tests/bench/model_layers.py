@@ -278,7 +278,7 @@ class _Network:
             if self.shapes[other] == (channels,) and epilogue == Epilogue():
                 grown = epilogue._replace(bias=True)
         elif node.op_type == "Add" and self.shapes[other] == self.shapes[value] and not epilogue.residual:
-            # Of two convolutions that are added the first takes the sum.
+            # Where two convolutions are added, the first takes the sum.
             if node.input[0] == value or self.maker.get(other) is None or self.maker[other].op_type != "Conv":
                 grown = epilogue._replace(residual=True)
         return (epilogue, value) if grown is None else self.follow(node.output[0], grown)

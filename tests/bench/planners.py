@@ -54,7 +54,7 @@ def main():
     parser.add_argument("--compiler", default=ROOT / "build/release/bin/fusion-compile")
     parser.add_argument("models", nargs="+")
     options = parser.parse_args()
-    # What stays in a task's own memory is handed over inside kernels.
+    # A value that stays in a task's own memory is handed over inside a kernel.
     nearest = ("L1", "shared", "local")
     print("| model | planner | launches | memory-bound kernels | barriers | their bytes, MB | estimate, ms | planned in, s |")
     print("|---|---|---:|---:|---:|---:|---:|---:|")

@@ -252,7 +252,7 @@ class Check:
         for function, threads, blocks, together in phases:
             self.driver.launch(function, threads, blocks, arguments, together)
 
-    # Of each launch: how far the GPU is from the processor, as a share of the tolerance; None of the host's.
+    # For each launch: how far the GPU is from the processor, as a share of the tolerance; None for the host's.
     def errors(self):
         errors = []
         for l, launch in enumerate(self.manifest["launches"]):
@@ -276,7 +276,7 @@ class Check:
             errors.append(worst if self.launches[l] is not None else None)
         return errors
 
-    # Of each launch, the median of --runs; a run is the device's launches one after another.
+    # For each launch, the median of --runs; a run is the device's launches one after another.
     def times(self):
         samples = [[] for _ in self.launches]
         events = [self.driver.event() for _ in range(len(self.launches) + 1)]

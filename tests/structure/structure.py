@@ -20,7 +20,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 FOLDERS = ("compiler", "runtime", "server", "worker", "client", "db")
 INCLUDE = re.compile(r'^#include "([^"]+)"', re.MULTILINE)
 MANY_FILES, LONG_FILE, LONG_FUNCTION = 20, 400, 80
-# What may hide a brace: comments, raw strings, strings and characters. The digits of 1'000 hold no character.
+# Tokens that may hide a brace: comments, raw strings, strings and characters. The digits of 1'000 hold no character.
 HIDDEN = re.compile(r'//[^\n]*|/\*.*?\*/|R"(\w*)\(.*?\)\1"|"(?:\\.|[^"\\\n])*"|(?<![0-9a-fA-F])\'(?:\\.|[^\'\\])+\'', re.DOTALL)
 CONTAINER = re.compile(r"\b(namespace|class|struct|union|enum|extern)\b[^()=]*$")
 CALLABLE = re.compile(r"([\w:~]+|operator\s*[^\s\w(]+)\s*\(")

@@ -66,7 +66,7 @@ absl::Status ErrorOf(const ChildResult& child, const v1::Task& task) {
 
 }  // namespace
 
-// What the process prints for whole models is the JSON form of the message.
+// For whole models the process prints the JSON form of the message.
 absl::Status MeasureExecutor::RunWhole(const v1::Task& task,
                                        const std::vector<std::pair<std::string, int64_t>>& bundles,
                                        const std::string& flag, int threads, const std::string& folder,

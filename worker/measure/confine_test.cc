@@ -17,7 +17,7 @@ void* Map(size_t bytes, int protection) {
 // In a process of its own, because limits cannot be lifted again. The exit code says what went wrong.
 [[noreturn]] void UseMemory() {
   Confine();
-  // What CUDA's driver does when it starts: address space for the memory of every device, and of the host.
+  // CUDA's driver does this when it starts: it reserves addresses for the memory of every device, and of the host.
   if (Map(size_t{512} << 30, PROT_NONE) == MAP_FAILED) _exit(1);
   Confine(int64_t{256} << 20);
   if (Map(size_t{64} << 30, PROT_NONE) == MAP_FAILED) _exit(2);

@@ -58,7 +58,7 @@ struct PhasePrices {
   double barrier_s = 0;  // of one that follows another within a call
 };
 
-// What a phase costs beside its work if each thread has a task of it. The tasks take longer than it takes the
+// The cost of a phase beside its work if each thread has a task of it. The tasks take longer than it takes the
 // threads to see each other's stores; without work one thread would run them all.
 absl::StatusOr<PhasePrices> ProbePhases(int threads) {
   constexpr int kPhases = 100, kRounds = 30;

@@ -1,4 +1,4 @@
-// What the operating system reports about the CPU.
+// Facts about the CPU that the operating system reports.
 #ifndef FUSION_WORKER_MEASURE_HOST_FACTS_H_
 #define FUSION_WORKER_MEASURE_HOST_FACTS_H_
 

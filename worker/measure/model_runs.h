@@ -1,4 +1,4 @@
-// What fusion-measure does with whole models. Each function returns a JSON object in the form of its message in
+// The runs of whole models in fusion-measure. Each function returns a JSON object in the form of its message in
 // proto/checks.proto (ModelMeasurement, ModelVerification) or proto/worker.proto (PlanMeasurement), for the worker that
 // started the process.
 #ifndef FUSION_WORKER_MEASURE_MODEL_RUNS_H_
@@ -11,7 +11,7 @@
 namespace fusion {
 
 // Times a bundle and its unfused form in turns (runtime/loader/paired_runs.h), on inputs drawn from a seed, for some
-// two seconds; slow models for a few runs. Of several specialisations the first is run.
+// two seconds; slow models for a few runs. Where there are several specialisations, the first is run.
 absl::StatusOr<std::string> TimeModels(const std::string& bundle, const std::string& unfused, int threads);
 
 // Times the programs of a bundle in turns, on inputs drawn from a seed: they are plans of one model. Ends when the 95%

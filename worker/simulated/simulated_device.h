@@ -23,8 +23,8 @@ class SimulatedBuildExecutor : public TaskExecutor {
                                       const TaskContext& context) override;
 };
 
-// Executes MEASURE tasks: sleeps for `measurement`, whatever is measured, and answers with one sample. Of a whole model
-// it says that it was not run. Fails with
+// Executes MEASURE tasks: sleeps for `measurement`, whatever is measured, and answers with one sample. It says of a
+// whole model that it was not run. Fails with
 // INVALID_ARGUMENT if the bundle's options lack `kernel` or `estimate_ns` (runtime/bundle/FORMAT.md).
 class SimulatedMeasureExecutor : public TaskExecutor {
  public:

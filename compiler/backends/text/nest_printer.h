@@ -1,4 +1,4 @@
-// What the printers of nests share: the loops, the code of one element, its stores, and the text that combines two
+// The common part of the printers of nests: loops, the code of one element, its stores, and the text that combines two
 // values of a reduction. A printer of one strategy derives from this class and stands in a source of its own.
 #ifndef FUSION_COMPILER_BACKENDS_TEXT_NEST_PRINTER_H_
 #define FUSION_COMPILER_BACKENDS_TEXT_NEST_PRINTER_H_

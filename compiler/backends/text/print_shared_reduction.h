@@ -12,8 +12,8 @@ namespace fusion::text {
 // contiguous row enough to read it together. 1: results are not shared, or the step is no nest with a reduction.
 int ReductionTeam(const movement::Step& step, int work_group_size);
 
-// Prints a step of a row nest that one team of work-items runs (TaskShape::team). What it stores to registers, all of
-// them have.
+// Prints a step of a row nest that one team of work-items runs (TaskShape::team). Each of them has the values that the
+// step stores to registers.
 void PrintInRow(const movement::Kernel& kernel, const movement::Step& step, const TaskShape& shape, int* next_temp,
                 CodeWriter* out);
 

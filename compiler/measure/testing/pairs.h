@@ -1,4 +1,4 @@
-// What the tests of this folder share: an oracle that counts what it is asked, and a graph of pairs of operators.
+// Helpers of this folder's tests: an oracle that counts its questions, and a graph of pairs of operators.
 #ifndef FUSION_COMPILER_MEASURE_TESTING_PAIRS_H_
 #define FUSION_COMPILER_MEASURE_TESTING_PAIRS_H_
 

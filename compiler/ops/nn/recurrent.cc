@@ -221,7 +221,7 @@ absl::StatusOr<Recurrence> ReadForm(const OpContext& context, int64_t gates,
   return r;
 }
 
-// What the steps of one direction need: where nodes are added, the node's form and the activations.
+// The inputs of one direction's steps: where nodes are added, the node's form and the activations.
 class Direction {
  public:
   Direction(Nodes& nodes, const Recurrence& form, const Activation* activations)

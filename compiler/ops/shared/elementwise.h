@@ -1,4 +1,4 @@
-// What the elementwise families share: the types they accept, the type they compute in, and their cost.
+// The common part of the elementwise families: the types they accept, the type they compute in, and their cost.
 #ifndef FUSION_COMPILER_OPS_SHARED_ELEMENTWISE_H_
 #define FUSION_COMPILER_OPS_SHARED_ELEMENTWISE_H_
 

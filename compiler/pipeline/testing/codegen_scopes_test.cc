@@ -182,7 +182,7 @@ TEST(CodegenScopes, RecomputedNodesAreComputedInEachBlock) {
 // --- two-phase reductions (compiler/schedule/rewrite/split_reductions.h): a barrier stands behind the first `products`
 // nodes, and reductions behind it may be computed in two parts.
 
-// All nodes in one fusion block. What the first `products` nodes hand to others may cross a barrier.
+// All nodes in one fusion block. Results of the first `products` nodes may cross a barrier.
 FusionBlock BehindProducts(const ecg::Graph& graph, int products) {
   FusionBlock fusion_block;
   for (size_t n = 0; n < graph.nodes().size(); ++n) fusion_block.nodes.push_back(static_cast<int>(n));

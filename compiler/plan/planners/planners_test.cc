@@ -1,4 +1,4 @@
-// What every planner must do, whichever it is. The names come from the list, so that a new planner is held to it.
+// The duties of every planner. The names come from the list, so that a new planner is held to them.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -109,7 +109,7 @@ TEST_P(EveryPlanner, MakesValidPlansWithReasonsTwiceTheSame) {
         EXPECT_FALSE(decision.reason.empty())
             << "seed " << seed << ": " << decision.producer << " -> " << decision.consumer;
       }
-      // What was refused is in no plan; a single operator is not asked about.
+      // A refused fusion block is in no plan; a single operator is not asked about.
       for (const FusionBlock& fusion_block : plan->fusion_blocks) {
         EXPECT_FALSE(fusion_block.Members().size() > 1 && refuse(graph, fusion_block)) << "seed " << seed;
       }

@@ -1,4 +1,4 @@
-// What all kinds of library calls share: the nests that a library may compute, and the phase that calls it.
+// The common part of all kinds of library calls: the nests that a library may compute, and the phase that calls it.
 #ifndef FUSION_COMPILER_SCHEDULE_LIBRARY_LIBRARY_NEST_H_
 #define FUSION_COMPILER_SCHEDULE_LIBRARY_LIBRARY_NEST_H_
 

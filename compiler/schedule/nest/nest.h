@@ -84,7 +84,7 @@ void FuseAxes(Nest* nest, AxisSource* axes);
 // divide the extent, or where the axis has a limit; i%d then has a limit.
 void SplitSpatialAxes(Nest* nest, AxisSource* axes, int64_t min_divisor, bool cut_short = false);
 
-// What happens to the products past the end of a reduction axis that is rounded up.
+// The treatment of products past the end of a reduction axis that is rounded up.
 enum class PastEnd : uint8_t {
   kNotRounded,  // the axis is not rounded up
   kZero,        // they are 0 * 0: the operands are packed with zeros there

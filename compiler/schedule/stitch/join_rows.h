@@ -1,6 +1,6 @@
 // Joins steps of a task over rows: where a step reduces a row and later steps read the result, all of them run inside
 // one loop over rows (movement::RowNest), and the result stays in registers of the vector or warp that computes the row
-// (Scope::kWarp). What else such steps hand on is scratch for one row, where a core's scratch serves one row at a time.
+// (Scope::kWarp). Other values between them are scratch for one row, where a core's scratch serves one row at a time.
 #ifndef FUSION_COMPILER_SCHEDULE_STITCH_JOIN_ROWS_H_
 #define FUSION_COMPILER_SCHEDULE_STITCH_JOIN_ROWS_H_
 
@@ -14,7 +14,7 @@
 
 namespace fusion {
 
-// What a plan says of tensors and registers.
+// The plan's decisions about tensors and registers.
 struct RegisterRequests {
   std::set<te::TensorId> wanted;    // hand-overs no further than a warp
   std::set<te::TensorId> unwanted;  // hand-overs no nearer than scratch

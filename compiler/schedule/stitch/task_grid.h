@@ -11,7 +11,7 @@
 
 namespace fusion {
 
-// What a stitched task holds besides maps and reductions of rows.
+// The steps that a stitched task holds besides maps and reductions of rows.
 enum class InTasks : uint8_t {
   kNoProducts,
   kProducts,

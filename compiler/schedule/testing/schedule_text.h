@@ -1,4 +1,4 @@
-// What the tests of scheduling share: kernels of programs that are given as text, for a device with round figures.
+// Helpers of the tests of scheduling: kernels of programs that are given as text, for a device with round figures.
 #ifndef FUSION_COMPILER_SCHEDULE_TESTING_SCHEDULE_TEXT_H_
 #define FUSION_COMPILER_SCHEDULE_TESTING_SCHEDULE_TEXT_H_
 

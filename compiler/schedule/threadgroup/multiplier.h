@@ -7,7 +7,7 @@
 
 namespace fusion {
 
-// What a work-group multiplies at once: elements, or fragments that several work-items hold together.
+// The unit of a work-group's multiplication: elements, or fragments that several work-items hold together.
 struct Multiplier {
   movement::FragmentProduct product;
   DType dtype = DType::kF32;  // type of the operands' K-slices

@@ -10,7 +10,7 @@
 namespace fusion {
 namespace {
 
-// What a map of the step prefetches; nothing where the step is no map.
+// The prefetches of a step that is a map; nothing where the step is no map.
 movement::ReadNext ReadNextOf(const movement::Step& step) {
   const auto* map = step.As<movement::VectorMap>();
   return map != nullptr ? map->read_next : movement::ReadNext();

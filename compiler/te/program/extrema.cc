@@ -53,7 +53,7 @@ class Rounder {
     return WithOperands(s, std::move(args));
   }
 
-  // Returns whether `extremum` reads a maximum or minimum of values that share an operand with `value`. That covers
+  // Returns whether `extremum` reads a maximum or minimum of values that share an operand with `value`. This covers
   // every extremum of the value itself, scaled ones too; more than that would cost a fused operation only.
   bool IsOwnExtremum(const Scalar& extremum, const Scalar& value) const {
     const std::set<TensorId> loaded = Loaded(extremum);

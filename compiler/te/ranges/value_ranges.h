@@ -1,5 +1,5 @@
-// Value ranges at compile time of tensors that are computed at run time, by abstract interpretation of a program. Of a
-// small tensor (shapes, extents) each element is followed; any other tensor has one range that holds all its elements
+// Value ranges at compile time of tensors that are computed at run time, by abstract interpretation of a program. Each
+// element of a small tensor (shapes, extents) is followed; any other tensor has one range that holds all its elements
 // (coordinates, indices).
 #ifndef FUSION_COMPILER_TE_RANGES_VALUE_RANGES_H_
 #define FUSION_COMPILER_TE_RANGES_VALUE_RANGES_H_

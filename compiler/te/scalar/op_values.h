@@ -1,4 +1,4 @@
-// What operations compute on single values, for the folding of constants and for the interpreter. All float types
+// The results of operations on single values, for the folding of constants and for the interpreter. All float types
 // compute in double, signed integers in int64_t, and unsigned integers and bool in uint64_t; callers round or wrap the
 // result to the type.
 #ifndef FUSION_COMPILER_TE_SCALAR_OP_VALUES_H_

@@ -1,5 +1,5 @@
-// What is known of the value of an operation: what the constructors of scalar expressions fold, which holds bit for
-// bit, for every value and in every element type, and the exact values of operations on numbers.
+// Facts about the value of an operation: the identities that constructors of scalar expressions fold, which hold bit
+// for bit, for every value and in every element type, and the exact values of operations on numbers.
 #ifndef FUSION_COMPILER_TE_SCALAR_SCALAR_FOLD_H_
 #define FUSION_COMPILER_TE_SCALAR_SCALAR_FOLD_H_
 

@@ -45,7 +45,7 @@ struct Operands {
   bool equal = false;    // floats: both are the same value
 };
 
-// What each operation makes of its operands, before the result is rounded or wrapped to its type.
+// The range of each operation's result, before the result is rounded or wrapped to its type.
 ValueRange OfQuotient(const Operands& x);
 ValueRange OfRemainder(const Operands& x);
 ValueRange OfMin(const Operands& x);

@@ -15,7 +15,7 @@ class PhaseBarrier {
   // `spins`: every thread that waits has a processor of its own.
   explicit PhaseBarrier(bool spins) : spins_(spins) {}
 
-  // The phase whose ranges may be run now. What was stored in phases before it is visible to the caller.
+  // The phase whose ranges may be run now. Stores of the phases before it are visible to the caller.
   uint64_t open() const { return open_.load(std::memory_order_acquire); }
 
   // The caller has run `ranges` of the `all` ranges of `phase`. Opens the next phase if these were the last.

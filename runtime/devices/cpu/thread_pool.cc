@@ -64,7 +64,7 @@ int UsableCpus() {
 }
 
 // A thread and its mailbox. Whoever has taken the worker writes `task`, `context` and `index` and then posts them; the
-// worker reads them once it has begun, and nothing of the task after it has ended. What has not begun can be revoked.
+// worker reads them once it has begun, and nothing of the task after it has ended. Work not yet begun can be revoked.
 struct alignas(64) ThreadPool::Worker {
   enum class Mail : int { kNone, kPosted, kBegun };
 

@@ -52,7 +52,7 @@ class Share {
   std::atomic<uint64_t> word_{0};
 };
 
-// What a thread has of its own.
+// The state that each thread has of its own.
 struct alignas(64) Slot {
   Share share;
   char* scratch = nullptr;

@@ -14,7 +14,7 @@
 
 namespace fusion::opencl {
 
-// What the driver tells about a device.
+// The driver's description of a device.
 struct DeviceFacts {
   cl_platform_id platform = nullptr;
   cl_device_id id = nullptr;

@@ -23,7 +23,7 @@ struct Case {
 struct Failure {
   std::string mode;  // also "interpreter", "text", and for a model "import"
   absl::Status why;
-  // A graph may compute its own indices, and these may lie outside. That is bad input, and only constant folding
+  // A graph may compute its own indices, and these may lie outside. This is bad input, and only constant folding
   // notices it, and the import of a model that computes one operator after another. Extents that do not broadcast are an
   // error of the run.
   bool Refusal() const { return mode != "interpreter" && absl::IsInvalidArgument(why); }

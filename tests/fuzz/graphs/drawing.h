@@ -1,4 +1,4 @@
-// What random graphs and random models have in common: draws shapes, values of roles and attributes, all from one seed.
+// The common part of random graphs and random models: draws shapes, values of roles and attributes, all from one seed.
 #ifndef FUSION_TESTS_FUZZ_GRAPHS_DRAWING_H_
 #define FUSION_TESTS_FUZZ_GRAPHS_DRAWING_H_
 

@@ -1,4 +1,4 @@
-// What a graph's outputs must be, and how far rounding may move them.
+// The values that a graph's outputs must have, and how far rounding may move them.
 #ifndef FUSION_TESTS_FUZZ_GRAPHS_JUDGE_H_
 #define FUSION_TESTS_FUZZ_GRAPHS_JUDGE_H_
 

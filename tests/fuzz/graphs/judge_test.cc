@@ -109,7 +109,7 @@ TEST(JudgeTest, SubnormalNumbersWithinAnOperatorMayBeZeroToo) {
   EXPECT_EQ(coverage.uncertain, 1);
 }
 
-// What a rule may have made of the sum of two numbers that are exact: both are multiplied by a third and divided again.
+// A rule may rewrite the sum of two numbers that are exact: both are multiplied by a third and divided again.
 absl::Status JudgeRewritten(const std::string& rewritten, const std::vector<double>& actual) {
   const auto source = ecg::Parse("graph g(%x: f32[4]) {\n  %v: f32[4] = Add(%x, %x)\n  return %v\n}\n");
   EXPECT_TRUE(source.ok()) << source.status();

@@ -20,7 +20,7 @@ struct Mode {
 // passes-strict, passes-fast: simplify and rewrite, then interpret. unfused, fused, fused-strict: compile and run.
 const std::vector<Mode>& AllModes();
 
-// What simplifying and rewriting make of a graph at a level of `math`.
+// The graph after simplifying and rewriting at a level of `math`.
 absl::StatusOr<ecg::Graph> Rewritten(const ecg::Graph& graph, const std::string& math);
 
 // The outputs of a graph in one mode, or the reason why there are none.

@@ -108,7 +108,7 @@ class Auto : public Planner {
     // Stable, so that of equal plans the preferred planner's comes first. A plan without an estimate is none.
     std::stable_sort(offers.begin(), offers.end(),
                      [](const OfferedPlan& a, const OfferedPlan& b) { return Key(a) < Key(b); });
-    // What no planner can plan has the reason that the preferred one gives: an operator that nothing lowers.
+    // A graph that no planner can plan (nothing lowers an operator) has the reason that the preferred one gives.
     if (offers[0].plan.fusion_blocks.empty()) return refused;
     begin(kCombinedPlan);
     RETURN_IF_ERROR(Improve(graph, options, &estimates, &offers));
@@ -143,7 +143,7 @@ class Auto : public Planner {
     return absl::OkStatus();
   }
 
-  // What the preferred planner makes of measurements; nothing where nobody measures.
+  // The preferred planner's plan by measurements; nothing where nobody measures.
   static absl::Status OfferMeasured(const ecg::Graph& graph, const DeviceModel& device, FusionOracle& oracle,
                                     const PlanOptions& options, std::vector<OfferedPlan>* offers,
                                     absl::Status* refused) {

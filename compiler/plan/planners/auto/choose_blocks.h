@@ -30,7 +30,7 @@ struct BlockChoice {
 
 // Chooses candidates that hold each of the nodes 0 to nodes-1 exactly once, of which none waits for another that waits
 // for it, and whose costs have the least sum. `edges`: pairs of nodes of which the first must have run before the
-// second. Of equally good choices the one that was found first is returned, which depends on the arguments alone.
+// second. Among equally good choices it returns the one that was found first, which depends on the arguments alone.
 // Fails with RESOURCE_EXHAUSTED for more than kMostCandidateBlocks, with NOT_FOUND if there is no such choice, and with
 // INVALID_ARGUMENT for a node outside the region or a negative cost.
 absl::StatusOr<BlockChoice> ChooseBlocks(int nodes, const std::vector<std::pair<int, int>>& edges,

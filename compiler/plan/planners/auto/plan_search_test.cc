@@ -163,7 +163,7 @@ TEST_F(PlanSearchTest, LimitsEndTheSearch) {
   EXPECT_EQ(Move(Chain(6), PlanOf({{0}, {1}, {2}, {3}, {4}, {5}})).fusion_blocks.size(), 3u);
 }
 
-// What did not help once is not tried on the whole plan again where everything looks the same.
+// A change that did not help once is not tried on the whole plan again where everything looks the same.
 TEST_F(PlanSearchTest, RepetitionsOfWhatWasInVainCostNothing) {
   std::vector<FusionBlock> fusion_blocks;
   for (int i = 0; i < 40; ++i) {

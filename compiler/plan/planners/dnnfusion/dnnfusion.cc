@@ -212,8 +212,8 @@ absl::Status Round::Run(const std::function<void(int64_t)>& progress) {
   return epilogues_first_ && options_.beyond_table ? StitchBeyondTable() : absl::OkStatus();
 }
 
-// Tries pairs of fusion blocks that Table 3 keeps apart, those that hand over most bytes first. What a task can hold of
-// an intermediate result between two products need not be written (FusionStitching's fusion block composition).
+// Tries pairs of fusion blocks that Table 3 keeps apart, those that hand over most bytes first. The part of an
+// intermediate result that a task can hold need not be written (FusionStitching's block composition).
 absl::Status Round::StitchBeyondTable() {
   std::vector<std::pair<NodeId, NodeId>> edges;
   std::vector<double> bytes;

@@ -85,7 +85,7 @@ std::optional<Delta> DeltaEvaluator::Evaluate(const Pattern& pattern) const {
   const int64_t scratch = largest_bytes / pieces;
   if (static_cast<double>(scratch) > BlockBytes(device_)) return std::nullopt;
 
-  // What is read once instead of twice is half of a copy.
+  // A value that is read once instead of twice saves half of a copy.
   delta.reduced_mem = HandOverNs(device_, bytes / 2);
   const double units = std::max(1, device_.parallel_units);
   const double launch_ns = 1e9 * device_.LaunchSeconds(std::max(1, device_.parallel_units));

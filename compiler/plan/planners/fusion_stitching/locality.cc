@@ -70,7 +70,7 @@ std::map<ecg::ValueId, int64_t> PiecesByOperand(const ecg::Graph& graph, ecg::No
   const absl::StatusOr<ops::LoweredFusionBlock> lowered = ops::LowerNodes(graph, {node}, outputs);
   if (!lowered.ok()) return result;
   const te::Program& program = lowered->program;
-  // What the operator hands over inside itself must be local, too.
+  // The values that the operator hands over inside itself must be local, too.
   int64_t inside = 0;
   std::map<ecg::ValueId, int64_t> read;
   for (const te::Te& te : program.tes) {

@@ -67,7 +67,7 @@ TEST(Elements, WithoutAnyAnchorTheProgramIsOneElement) {
               ElementsAre("a+b"));
 }
 
-// No expression describes a sort. What it reads runs before it, what reads it runs behind it.
+// No expression describes a sort. Its operands run before it, its readers behind it.
 TEST(Elements, RoutinesAreAlone) {
   EXPECT_THAT(Row(R"(graph g(%x: f32[8]) {
     %k: i64[1] = const {3}

@@ -40,7 +40,7 @@ struct Priced {
   FusionBlockAccount account;
 };
 
-// What a plan asks of the hand-overs of a kernel.
+// The plan's requests about the hand-overs of a kernel.
 enum class HandOvers {
   kTask,      // the default: stages share a task
   kAnywhere,  // with barriers where the schedule finds that cheaper

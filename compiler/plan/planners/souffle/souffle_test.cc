@@ -138,7 +138,7 @@ TEST(SoufflePaper, WhatCannotBeOneKernelIsDivided) {
   EXPECT_EQ(Plan(SoufflePaperPlanner(), graph, oracle).fusion_blocks.size(), 8u);
 }
 
-// What no product anchors is one element, however long.
+// Operators that no product anchors are one element, however many they are.
 TEST(SoufflePaper, AnElementOfThousandsOfOperatorsIsNoKernel) {
   std::string text = "graph g(%v0: f32[8]) {\n";
   for (int i = 0; i < 3000; ++i) absl::StrAppend(&text, "  %v", i + 1, ": f32[8] = Relu(%v", i, ")\n");

@@ -40,7 +40,7 @@ TEST_F(TvmLikeTest, AProductTakesElementwiseOperatorsBehind) {
     %f: f32[1, 4, 8, 8] = Add(%e, %d)
     return %f
   })"),
-              // What comes in front of a product is apart, and the sum joins the second one.
+              // Operators in front of a product are apart, and the sum joins the second one.
               ElementsAre("a", "b+c+d", "e+f"));
 }
 
@@ -103,7 +103,7 @@ TEST_F(TvmLikeTest, EverythingUpToThePostDominatorOrNothing) {
     return %d
   })"),
               ElementsAre("a", "b+c+d"));
-  // What the model returns has no post-dominator.
+  // A result of the model has no post-dominator.
   EXPECT_THAT(Blocks(R"(graph g(%x: f32[8]) {
     %a: f32[8] = Abs(%x)
     %b: f32[8] = Exp(%a)
