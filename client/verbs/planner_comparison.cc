@@ -30,7 +30,7 @@ bool FlagOf(const nlohmann::json& object, const char* key, bool otherwise) {
 }
 
 // The plan's fusion blocks, those of the first specialisation; an empty list where the answer has none.
-nlohmann::json BlocksOf(const std::string& plan_json) {
+nlohmann::json FusionBlocksOf(const std::string& plan_json) {
   nlohmann::json json = nlohmann::json::parse(plan_json, nullptr, /*allow_exceptions=*/false);
   if (json.is_object() && json.contains("specialisations")) {
     const nlohmann::json all = json["specialisations"];
@@ -54,7 +54,7 @@ PlannerRow RowOf(const std::string& planner, const v1::PlanResponse& plan) {
   for (const v1::PlanAlternative& one : plan.account().alternatives()) {
     if (one.chosen() && row.measured_ns == 0) row.measured_ns = one.median_ns();
   }
-  const nlohmann::json blocks = BlocksOf(plan.plan_json());
+  const nlohmann::json blocks = FusionBlocksOf(plan.plan_json());
   row.detailed = !blocks.empty();
   for (const nlohmann::json& block : blocks) {
     if (!block.is_object() || !FlagOf(block, "kernel", true)) continue;  // its copies are elided

@@ -33,9 +33,9 @@ int64_t IntermediateBytes(const Graph& graph) {
   return bytes;
 }
 
-bool IsRemovable(const Graph& graph, ValueId value, const std::function<bool(NodeId)>& in_block) {
+bool IsRemovable(const Graph& graph, ValueId value, const std::function<bool(NodeId)>& in_fusion_block) {
   const std::vector<NodeId>& consumers = graph.value(value).consumers;
-  return IsIntermediate(graph, value) && std::all_of(consumers.begin(), consumers.end(), in_block);
+  return IsIntermediate(graph, value) && std::all_of(consumers.begin(), consumers.end(), in_fusion_block);
 }
 
 }  // namespace fusion::ecg

@@ -29,7 +29,7 @@ bool IsIntermediate(const Graph& graph, ValueId value);
 int64_t IntermediateBytes(const Graph& graph);
 // IRS_removable: the value is intermediate and all its consumers are in the fusion block, so the fused kernel never
 // stores it.
-bool IsRemovable(const Graph& graph, ValueId value, const std::function<bool(NodeId)>& in_block);
+bool IsRemovable(const Graph& graph, ValueId value, const std::function<bool(NodeId)>& in_fusion_block);
 
 }  // namespace fusion::ecg
 

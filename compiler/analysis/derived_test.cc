@@ -31,7 +31,7 @@ TEST(Derived, FactsOfNodes) {
   EXPECT_EQ(DeriveNode(graph, 1).mapping, ops::MappingType::kOneToOne);
 }
 
-TEST(Derived, RemovableWhenEveryConsumerIsInTheBlock) {
+TEST(Derived, RemovableWhenEveryConsumerIsInTheFusionBlock) {
   const Graph graph = Parsed(kBlock);
   const ValueId a = graph.node(0).outputs[0];
   EXPECT_TRUE(IsRemovable(graph, a, [](NodeId) { return true; }));

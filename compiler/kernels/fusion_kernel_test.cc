@@ -33,7 +33,7 @@ G Layer(int64_t width, int unrelated) {
   return g;
 }
 
-TEST(FusionKernel, EqualBlocksHaveOneKey) {
+TEST(FusionKernel, EqualFusionBlocksHaveOneKey) {
   const FusionKernel a = Kernel(Layer(32, 0)), b = Kernel(Layer(32, 3)), c = Kernel(Layer(48, 0));
   EXPECT_EQ(a.key, b.key);  // they differ only in names and weights
   EXPECT_EQ(movement::Print(a.kernel), movement::Print(b.kernel));

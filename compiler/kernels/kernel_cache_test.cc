@@ -25,7 +25,7 @@ testing::GraphMaker TwoLayers() {
   return maker;
 }
 
-TEST(KernelCache, BlocksOfOneStructureShareAKernelWithTheirOwnArguments) {
+TEST(KernelCache, FusionBlocksOfOneStructureShareAKernelWithTheirOwnArguments) {
   const testing::GraphMaker maker = TwoLayers();
   Started one(maker.graph());
   const auto first = one.cache.Get({0, 1}), second = one.cache.Get({2, 3});
@@ -39,7 +39,7 @@ TEST(KernelCache, BlocksOfOneStructureShareAKernelWithTheirOwnArguments) {
   EXPECT_EQ(one.cache.EstimateNs({0, 1}), one.cache.EstimateNs({2, 3}));
 }
 
-TEST(KernelCache, BlocksWithOtherScopesAreOtherBlocks) {
+TEST(KernelCache, FusionBlocksWithOtherScopesAreOthers) {
   const testing::GraphMaker maker = TwoLayers();
   Started one(maker.graph());
   const ecg::ValueId value = maker.graph().node(0).outputs[0];
@@ -56,7 +56,7 @@ TEST(KernelCache, BlocksWithOtherScopesAreOtherBlocks) {
   EXPECT_EQ(one.cache.Fit(apart).status().code(), absl::StatusCode::kFailedPrecondition);
 }
 
-TEST(KernelCache, AReplacementIsOfOneBlock) {
+TEST(KernelCache, AReplacementIsOfOneFusionBlock) {
   const testing::GraphMaker maker = TwoLayers();
   Started one(maker.graph());
   const auto before = one.cache.Get({0, 1});
@@ -69,7 +69,7 @@ TEST(KernelCache, AReplacementIsOfOneBlock) {
 }
 
 // Two layers of one structure; the products cannot be one kernel with the operators in front of them.
-TEST(KernelCache, AReasonNamesItsOwnBlock) {
+TEST(KernelCache, AReasonNamesItsOwnFusionBlock) {
   testing::GraphMaker maker;
   for (int layer = 0; layer < 2; ++layer) {
     const ecg::ValueId x = maker.In({1, 64, 28, 28});

@@ -113,7 +113,7 @@ std::vector<LoopSegment> SegmentsOf(const ecg::Graph& graph, const ecg::Loops& l
   // The groups that are ordered: each loop with its boundaries, and each other fusion block.
   const auto num_loops = static_cast<int>(loops.list.size());
   std::vector<int> group_of_node(graph.nodes().size(), 0);
-  std::vector<int> group_of_block(fusion_blocks.size(), 0);
+  std::vector<int> group_of_fusion_block(fusion_blocks.size(), 0);
   for (size_t b = 0; b < fusion_blocks.size(); ++b) {
     const ecg::NodeId first = fusion_blocks[b].nodes[0];
     int loop = loops.of_node[first];
@@ -123,15 +123,15 @@ std::vector<LoopSegment> SegmentsOf(const ecg::Graph& graph, const ecg::Loops& l
         if (loops.list[l].begin == first || loops.list[l].end == first) loop = l;
       }
     }
-    group_of_block[b] = loop >= 0 ? loop : num_loops + static_cast<int>(b);
-    for (const ecg::NodeId id : fusion_blocks[b].nodes) group_of_node[id] = group_of_block[b];
+    group_of_fusion_block[b] = loop >= 0 ? loop : num_loops + static_cast<int>(b);
+    for (const ecg::NodeId id : fusion_blocks[b].nodes) group_of_node[id] = group_of_fusion_block[b];
   }
   const size_t groups = static_cast<size_t>(num_loops) + fusion_blocks.size();
   std::vector<std::set<int>> after(groups);
   std::vector<int> waits(groups, 0);
   std::vector<std::vector<size_t>> members(groups);
   for (size_t b = 0; b < fusion_blocks.size(); ++b) {
-    const int group = group_of_block[b];
+    const int group = group_of_fusion_block[b];
     members[group].push_back(b);
     for (const ecg::NodeId id : fusion_blocks[b].Members()) {
       for (const ecg::ValueId v : graph.node(id).inputs) {

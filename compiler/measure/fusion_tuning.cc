@@ -121,7 +121,7 @@ absl::StatusOr<int64_t> TuneFusionBlocks(const std::vector<FusionBlock>& fusion_
                                          const CompileContext& context, KernelCache* kernels, LatencyAnswers* answers) {
   TuningBench bench(context, kernels, answers);
   std::vector<tune::Subject> subjects;
-  std::vector<int> number_of_block;
+  std::vector<int> number_of_fusion_block;
   // Equal kernels are one subject: a shape with fifty launches counts fifty times.
   std::map<std::string, int> number_of_key;
   for (size_t b = 0; b < fusion_blocks.size(); ++b) {
@@ -137,7 +137,7 @@ absl::StatusOr<int64_t> TuneFusionBlocks(const std::vector<FusionBlock>& fusion_
     subjects[it->second].weight_ns +=
         static_cast<double>(runs[b]) *
         movement::EstimateCost(kernel->kernel, kernels->typical(), kernels->threads()).latency_ns;
-    number_of_block.push_back(it->second);
+    number_of_fusion_block.push_back(it->second);
   }
   // The user's time limit includes what planning measured.
   tune::Budget left = budget;
@@ -152,7 +152,7 @@ absl::StatusOr<int64_t> TuneFusionBlocks(const std::vector<FusionBlock>& fusion_
   ASSIGN_OR_RETURN(const std::vector<tune::Tuned> tuned, tune::Tune(subjects, options, &bench));
   int64_t changed = 0;
   for (size_t b = 0; b < fusion_blocks.size(); ++b) {
-    const Choices& choices = tuned[number_of_block[b]].choices;
+    const Choices& choices = tuned[number_of_fusion_block[b]].choices;
     if (choices.empty()) continue;
     // In each fusion block of equal kernels the arguments stand for other values, so the kernel is made again for this
     // one.

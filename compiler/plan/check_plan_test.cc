@@ -40,7 +40,7 @@ TEST_F(CheckPlanTest, AcceptsValidPlans) {
   }
 }
 
-TEST_F(CheckPlanTest, EveryNodeInOneBlock) {
+TEST_F(CheckPlanTest, EveryNodeInOneFusionBlock) {
   EXPECT_THAT(Refusal(Plan({{0}, {1}})), HasSubstr("is in no fusion block"));
   EXPECT_THAT(Refusal(Plan({{0}, {0, 1}, {2}})), HasSubstr("is in two fusion blocks"));
   EXPECT_THAT(Refusal(Plan({{0}, {1}, {2}, {}})), HasSubstr("block 3 is empty"));

@@ -86,7 +86,7 @@ bool IsStored(const ecg::Graph& graph, const Sets& sets, const std::vector<std::
 
 }  // namespace
 
-absl::StatusOr<std::vector<FusionBlock>> BlocksOfCover(const ecg::Graph& graph, const Sets& sets) {
+absl::StatusOr<std::vector<FusionBlock>> FusionBlocksOfCover(const ecg::Graph& graph, const Sets& sets) {
   const std::vector<std::vector<size_t>> holders = Holders(graph, sets);
   ASSIGN_OR_RETURN(const std::vector<size_t> order, OrderOf(graph, sets, holders));
   std::vector<bool> owned(graph.nodes().size(), false);

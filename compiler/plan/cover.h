@@ -14,8 +14,8 @@ namespace fusion {
 // in which sets with earlier last nodes come first. The first fusion block that holds a node owns it, the others
 // recompute it; what every reader outside recomputes is unread. Fails with INTERNAL where the fusion blocks close a
 // cycle, and where a set reads a node that it does not hold and that is in several sets.
-absl::StatusOr<std::vector<FusionBlock>> BlocksOfCover(const ecg::Graph& graph,
-                                                       const std::vector<std::vector<ecg::NodeId>>& sets);
+absl::StatusOr<std::vector<FusionBlock>> FusionBlocksOfCover(const ecg::Graph& graph,
+                                                             const std::vector<std::vector<ecg::NodeId>>& sets);
 
 }  // namespace fusion
 

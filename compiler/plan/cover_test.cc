@@ -25,29 +25,29 @@ const char kFork[] = R"(graph g(%x: f32[8]) {
   return %b, %d
 })";
 
-TEST(BlocksOfCover, TheFirstHolderOwnsAndTheOthersRecompute) {
+TEST(FusionBlocksOfCover, TheFirstHolderOwnsAndTheOthersRecompute) {
   const ecg::Graph graph = Parsed(kFork);
-  const auto fusion_blocks = BlocksOfCover(graph, {{0, 2, 3}, {0, 1}});
+  const auto fusion_blocks = FusionBlocksOfCover(graph, {{0, 2, 3}, {0, 1}});
   ASSERT_TRUE(fusion_blocks.ok()) << fusion_blocks.status();
   FusionPlan plan;
   plan.fusion_blocks = *fusion_blocks;
   EXPECT_TRUE(CheckPlan(graph, plan).ok()) << CheckPlan(graph, plan);
-  EXPECT_THAT(BlockNames(graph, plan), ElementsAre("a+b", "c+d, again a"));
+  EXPECT_THAT(FusionBlockNames(graph, plan), ElementsAre("a+b", "c+d, again a"));
   // Both readers compute %a, so that nobody reads it from memory.
   EXPECT_THAT((*fusion_blocks)[0].unread, ElementsAre(graph.node(0).outputs[0]));
   EXPECT_EQ(LiveOut(graph, (*fusion_blocks)[0]), graph.node(1).outputs);
 }
 
-TEST(BlocksOfCover, WhatOnlyOneHoldsIsStored) {
+TEST(FusionBlocksOfCover, WhatOnlyOneHoldsIsStored) {
   const ecg::Graph graph = Parsed(kFork);
-  const auto fusion_blocks = BlocksOfCover(graph, {{2, 3}, {0, 1}});
+  const auto fusion_blocks = FusionBlocksOfCover(graph, {{2, 3}, {0, 1}});
   ASSERT_TRUE(fusion_blocks.ok()) << fusion_blocks.status();
-  EXPECT_THAT(BlockNames(graph, {*fusion_blocks, {}}), ElementsAre("a+b", "c+d"));
+  EXPECT_THAT(FusionBlockNames(graph, {*fusion_blocks, {}}), ElementsAre("a+b", "c+d"));
   EXPECT_TRUE((*fusion_blocks)[0].unread.empty());
   EXPECT_EQ(LiveOut(graph, (*fusion_blocks)[0]).size(), 2u);
 }
 
-TEST(BlocksOfCover, WhatARecomputedReaderReadsIsStored) {
+TEST(FusionBlocksOfCover, WhatARecomputedReaderReadsIsStored) {
   // %c is computed in both fusion blocks, and the second one reads %a for it, whose readers in the graph are all in the
   // first.
   const ecg::Graph graph = Parsed(R"(graph g(%x: f32[8]) {
@@ -58,7 +58,7 @@ TEST(BlocksOfCover, WhatARecomputedReaderReadsIsStored) {
     %f: f32[8] = Add(%e, %c)
     return %d, %f
   })");
-  const auto fusion_blocks = BlocksOfCover(graph, {{0, 1, 2}, {1, 3, 4}});
+  const auto fusion_blocks = FusionBlocksOfCover(graph, {{0, 1, 2}, {1, 3, 4}});
   ASSERT_TRUE(fusion_blocks.ok()) << fusion_blocks.status();
   FusionPlan plan;
   plan.fusion_blocks = *fusion_blocks;
@@ -69,16 +69,16 @@ TEST(BlocksOfCover, WhatARecomputedReaderReadsIsStored) {
   EXPECT_THAT(std::string(CheckPlan(graph, plan).message()), HasSubstr("makes and does not store"));
 }
 
-TEST(BlocksOfCover, NoReaderOfAnAmbiguousNode) {
+TEST(FusionBlocksOfCover, NoReaderOfAnAmbiguousNode) {
   const ecg::Graph graph = Parsed(kFork);
-  const auto fusion_blocks = BlocksOfCover(graph, {{0, 1}, {0, 2}, {3}});
+  const auto fusion_blocks = FusionBlocksOfCover(graph, {{0, 1}, {0, 2}, {3}});
   ASSERT_TRUE(fusion_blocks.ok()) << fusion_blocks.status();  // %d reads %c, which one set holds
-  const auto ambiguous = BlocksOfCover(graph, {{0, 1}, {0, 3}, {2}});
+  const auto ambiguous = FusionBlocksOfCover(graph, {{0, 1}, {0, 3}, {2}});
   EXPECT_EQ(ambiguous.status().code(), absl::StatusCode::kInternal);
   EXPECT_THAT(std::string(ambiguous.status().message()), HasSubstr("which 2 fusion blocks compute"));
 }
 
-TEST(BlocksOfCover, CyclesAreNamed) {
+TEST(FusionBlocksOfCover, CyclesAreNamed) {
   const ecg::Graph graph = Parsed(R"(graph g(%x: f32[8], %y: f32[8]) {
     %p: f32[8] = Abs(%x)
     %r: f32[8] = Exp(%y)
@@ -86,7 +86,7 @@ TEST(BlocksOfCover, CyclesAreNamed) {
     %s: f32[8] = Sub(%r, %p)
     return %q, %s
   })");
-  const auto fusion_blocks = BlocksOfCover(graph, {{0, 2}, {1, 3}});
+  const auto fusion_blocks = FusionBlocksOfCover(graph, {{0, 2}, {1, 3}});
   EXPECT_EQ(fusion_blocks.status().code(), absl::StatusCode::kInternal);
   EXPECT_THAT(std::string(fusion_blocks.status().message()), HasSubstr("close a cycle through"));
 }

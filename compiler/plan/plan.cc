@@ -17,14 +17,14 @@ absl::StatusOr<PlanEstimate> FusionOracle::EstimatePlan(const ecg::Graph& graph,
 }
 
 std::string PrintPlan(const ecg::Graph& graph, const FusionPlan& plan, const std::vector<std::string>& notes) {
-  std::vector<int> block_of(graph.nodes().size(), -1);
+  std::vector<int> fusion_block_of(graph.nodes().size(), -1);
   for (size_t b = 0; b < plan.fusion_blocks.size(); ++b) {
-    for (ecg::NodeId id : plan.fusion_blocks[b].nodes) block_of[id] = static_cast<int>(b);
+    for (ecg::NodeId id : plan.fusion_blocks[b].nodes) fusion_block_of[id] = static_cast<int>(b);
   }
   std::vector<int> by_rule(plan.fusion_blocks.size(), 0), by_latency(plan.fusion_blocks.size(), 0);
   for (const Decision& decision : plan.decisions) {
     if (!decision.fused) continue;
-    ++(decision.basis == Basis::kLatency ? by_latency : by_rule)[block_of[decision.producer]];
+    ++(decision.basis == Basis::kLatency ? by_latency : by_rule)[fusion_block_of[decision.producer]];
   }
   std::string text;
   for (size_t b = 0; b < plan.fusion_blocks.size(); ++b) {

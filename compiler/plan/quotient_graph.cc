@@ -82,7 +82,7 @@ void QuotientGraph::Contract(ecg::NodeId producer, ecg::NodeId consumer) {
   while (r <= end) order_[r++] = ecg::kNone;
 }
 
-std::vector<std::vector<ecg::NodeId>> QuotientGraph::Blocks() const {
+std::vector<std::vector<ecg::NodeId>> QuotientGraph::FusionBlocks() const {
   std::vector<std::vector<ecg::NodeId>> fusion_blocks;
   for (int fusion_block : order_) {
     if (fusion_block == ecg::kNone) continue;

@@ -22,7 +22,7 @@ class QuotientGraph {
   const std::vector<ecg::NodeId>& Predecessors(ecg::NodeId node) const { return predecessors_[node]; }
 
   // The node that names the fusion block of `node`; contracting may change it.
-  ecg::NodeId Block(ecg::NodeId node) const { return fusion_block_of_[node]; }
+  ecg::NodeId FusionBlockOf(ecg::NodeId node) const { return fusion_block_of_[node]; }
   bool Together(ecg::NodeId a, ecg::NodeId b) const { return fusion_block_of_[a] == fusion_block_of_[b]; }
   // The nodes of this node's fusion block, in no particular order.
   const std::vector<ecg::NodeId>& Members(ecg::NodeId node) const { return members_[fusion_block_of_[node]]; }
@@ -35,7 +35,7 @@ class QuotientGraph {
   void Contract(ecg::NodeId producer, ecg::NodeId consumer);
 
   // Returns all fusion blocks in a topological order, members ascending.
-  std::vector<std::vector<ecg::NodeId>> Blocks() const;
+  std::vector<std::vector<ecg::NodeId>> FusionBlocks() const;
 
  private:
   // Marks the fusion blocks reachable from `from` that stand before `to` in the order, `from` excluded.

@@ -68,7 +68,7 @@ TEST(QuotientGraph, AgreesWithSortingTheWholeGraph) {
       if (!possible) continue;
       quotient.Contract(producer, consumer);
       std::vector<int> place(16, -1);
-      const auto fusion_blocks = quotient.Blocks();
+      const auto fusion_blocks = quotient.FusionBlocks();
       for (size_t b = 0; b < fusion_blocks.size(); ++b) {
         for (ecg::NodeId id : fusion_blocks[b]) place[id] = static_cast<int>(b);
       }

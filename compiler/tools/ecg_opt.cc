@@ -304,14 +304,14 @@ absl::StatusOr<std::string> Run(const Options& options, ecg::Graph graph) {
 }
 
 // A fusion block in a text of several: the line in front of it, if any, and its own text.
-struct BlockOfText {
+struct FusionBlockOfText {
   std::string head, text;
 };
 
 // Cuts a text of fusion blocks where a te program begins, or behind the lines "block0: …" in front of movement graphs.
 // Comments are lines that begin with a semicolon; they stay behind.
-std::vector<BlockOfText> BlocksOf(const std::string& text, Stage stage) {
-  std::vector<BlockOfText> fusion_blocks;
+std::vector<FusionBlockOfText> FusionBlocksOf(const std::string& text, Stage stage) {
+  std::vector<FusionBlockOfText> fusion_blocks;
   for (const absl::string_view line : absl::StrSplit(text, '\n')) {
     if (absl::StartsWith(line, ";")) continue;
     const bool head = stage == Stage::kMovement && absl::StartsWith(line, "block");
@@ -348,7 +348,7 @@ absl::StatusOr<std::string> FromTe(const std::string& text, const std::string& n
   return KernelText(fusion_block.kernel, FusionBlockHead(name, fusion_block.reason), name, options);
 }
 
-absl::StatusOr<std::string> FromMovement(const BlockOfText& fusion_block, const std::string& name,
+absl::StatusOr<std::string> FromMovement(const FusionBlockOfText& fusion_block, const std::string& name,
                                          const Options& options) {
   ASSIGN_OR_RETURN(const movement::Kernel kernel, movement::Parse(fusion_block.text));
   return KernelText(kernel, fusion_block.head, name, options);
@@ -382,7 +382,7 @@ absl::StatusOr<std::string> Output(Options options) {
   RETURN_IF_ERROR(OneOf(absl::StrCat("--print of ", input.what), options.form, input.forms));
   RETURN_IF_ERROR(CheckPassesFor(input, options));
   std::string result;
-  const std::vector<BlockOfText> fusion_blocks = BlocksOf(text, input.stage);
+  const std::vector<FusionBlockOfText> fusion_blocks = FusionBlocksOf(text, input.stage);
   for (size_t b = 0; b < fusion_blocks.size(); ++b) {
     const std::string name = absl::StrCat("block", b);
     ASSIGN_OR_RETURN(const std::string fusion_block, input.stage == Stage::kTe

@@ -156,7 +156,7 @@ TEST(CodegenScopes, RandomScopesComputeTheSameOnWorkGroups) {
   EXPECT_EQ(met, (std::set<Scope>{Scope::kLane, Scope::kBlock, Scope::kDevice}));
 }
 
-TEST(CodegenScopes, RecomputedNodesAreComputedInEachBlock) {
+TEST(CodegenScopes, RecomputedNodesAreComputedInEachFusionBlock) {
   // A mask that two sums read: one fusion block owns it and stores it for nobody, the other computes it again.
   G g;
   const V mask = g.Op("Mul", {g.Op("Cast", {g.In({4, 1, 16}, DType::kI32)}, {{"to", int64_t{1}}}), g.Scalar(-2.5)});

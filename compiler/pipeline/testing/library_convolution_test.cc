@@ -84,7 +84,7 @@ const std::vector<std::pair<std::string, Conv>>& Cases() {
   return *cases;
 }
 
-TEST(LibraryConvolution, IsTheConvolutionThatTheBlockHas) {
+TEST(LibraryConvolution, IsTheConvolutionThatTheFusionBlockHas) {
   std::vector<FusionCase> cases;
   for (const auto& [name, c] : Cases()) {
     G g;

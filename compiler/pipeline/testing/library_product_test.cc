@@ -29,7 +29,7 @@ FusionCase Product(const std::string& name, const Shape& a, const Shape& b, bool
   return FusionCase(name, g);
 }
 
-TEST(LibraryProduct, IsTheProductThatTheBlockHas) {
+TEST(LibraryProduct, IsTheProductThatTheFusionBlockHas) {
   std::vector<FusionCase> cases = {
       Product("plain", {64, 96}, {96, 80}, true),
       Product("odd", {37, 129}, {129, 51}, true),

@@ -23,7 +23,7 @@ inline std::string NamesOf(const ecg::Graph& graph, const std::vector<ecg::NodeI
 }
 
 // One string for each fusion block: "a+b", and "b, again a" where it recomputes %a.
-inline std::vector<std::string> BlockNames(const ecg::Graph& graph, const FusionPlan& plan) {
+inline std::vector<std::string> FusionBlockNames(const ecg::Graph& graph, const FusionPlan& plan) {
   std::vector<std::string> names;
   for (const FusionBlock& fusion_block : plan.fusion_blocks) {
     names.push_back(NamesOf(graph, fusion_block.nodes));

@@ -54,8 +54,8 @@ class Estimates : public FusionOracle {
     return oracle_.EstimatePlan(graph, fusion_blocks);
   }
 
-  std::vector<KnownBlock> Known() const {
-    std::vector<KnownBlock> known;
+  std::vector<KnownFusionBlock> Known() const {
+    std::vector<KnownFusionBlock> known;
     for (const auto& [nodes, ns] : known_) known.push_back({nodes, ns});
     return known;
   }

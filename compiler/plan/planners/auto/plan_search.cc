@@ -8,8 +8,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "compiler/plan/order_blocks.h"
-#include "compiler/plan/planners/auto/choose_blocks.h"
+#include "compiler/plan/order_fusion_blocks.h"
+#include "compiler/plan/planners/auto/choose_fusion_blocks.h"
 #include "runtime/base/status_macros.h"
 
 namespace fusion {
@@ -88,9 +88,9 @@ std::vector<std::pair<int, int>> Precedence(const ecg::Graph& graph, const std::
 }  // namespace
 
 PlanSearch::PlanSearch(const ecg::Graph& graph, FusionOracle& oracle, const PlanOptions& options,
-                       const SearchLimits& limits, std::vector<KnownBlock> known)
+                       const SearchLimits& limits, std::vector<KnownFusionBlock> known)
     : graph_(graph), oracle_(oracle), options_(options), limits_(limits) {
-  for (KnownBlock& fusion_block : known) known_[fusion_block.nodes.front()].push_back(std::move(fusion_block));
+  for (KnownFusionBlock& fusion_block : known) known_[fusion_block.nodes.front()].push_back(std::move(fusion_block));
 }
 
 absl::Status PlanSearch::CheckCancelled() const {
@@ -102,14 +102,14 @@ absl::Status PlanSearch::Start(const FusionPlan& plan) {
   start_ = plan;
   start_.offers.clear();
   reasons_.clear();
-  std::optional<Blocks> ordered = OrderBlocks(graph_, plan.fusion_blocks);
+  std::optional<FusionBlocks> ordered = OrderFusionBlocks(graph_, plan.fusion_blocks);
   if (!ordered) return absl::InternalError("the fusion blocks of a plan wait for each other");
   fusion_blocks_ = *std::move(ordered);
   ASSIGN_OR_RETURN(estimate_, oracle_.EstimatePlan(graph_, fusion_blocks_));
   return absl::OkStatus();
 }
 
-std::vector<int> PlanSearch::Owners(const Blocks& fusion_blocks) const {
+std::vector<int> PlanSearch::Owners(const FusionBlocks& fusion_blocks) const {
   std::vector<int> owner(graph_.nodes().size(), -1);
   for (size_t b = 0; b < fusion_blocks.size(); ++b) {
     for (const NodeId id : fusion_blocks[b].nodes) owner[id] = static_cast<int>(b);
@@ -129,7 +129,8 @@ double PlanSearch::Estimate(const FusionBlock& fusion_block) {
   return estimates_.emplace(fusion_block, ns).first->second;
 }
 
-absl::StatusOr<bool> PlanSearch::Try(const std::vector<size_t>& gone, const Blocks& made, const std::string& how) {
+absl::StatusOr<bool> PlanSearch::Try(const std::vector<size_t>& gone, const FusionBlocks& made,
+                                     const std::string& how) {
   std::vector<double> look = {};
   double before = 0, after = 0;
   for (const size_t b : gone) before += look.emplace_back(Estimate(fusion_blocks_[b]));
@@ -140,12 +141,12 @@ absl::StatusOr<bool> PlanSearch::Try(const std::vector<size_t>& gone, const Bloc
     after += ns;
   }
   if (after > kHopeless * before || vain_.count(look) > 0 || Spent()) return false;
-  Blocks changed;
+  FusionBlocks changed;
   for (size_t b = 0; b < fusion_blocks_.size(); ++b) {
     if (!std::binary_search(gone.begin(), gone.end(), b)) changed.push_back(fusion_blocks_[b]);
   }
   changed.insert(changed.end(), made.begin(), made.end());
-  std::optional<Blocks> ordered = OrderBlocks(graph_, std::move(changed));
+  std::optional<FusionBlocks> ordered = OrderFusionBlocks(graph_, std::move(changed));
   if (!ordered) return false;
   RETURN_IF_ERROR(CheckCancelled());
   ++plans_;
@@ -202,19 +203,19 @@ absl::StatusOr<bool> PlanSearch::TryMerge(size_t a, size_t b) {
   return Try(gone, {both}, "merged across a barrier");
 }
 
-PlanSearch::Blocks PlanSearch::Choose(const std::vector<NodeId>& nodes,
-                                      const std::vector<KnownBlock>& candidates) const {
-  std::vector<CandidateBlock> all;
-  for (const KnownBlock& fusion_block : candidates) {
-    CandidateBlock& one = all.emplace_back();
+PlanSearch::FusionBlocks PlanSearch::Choose(const std::vector<NodeId>& nodes,
+                                            const std::vector<KnownFusionBlock>& candidates) const {
+  std::vector<CandidateFusionBlock> all;
+  for (const KnownFusionBlock& fusion_block : candidates) {
+    CandidateFusionBlock& one = all.emplace_back();
     one.cost = fusion_block.estimate_ns;
     for (const NodeId id : fusion_block.nodes) {
       one.nodes.push_back(static_cast<int>(std::lower_bound(nodes.begin(), nodes.end(), id) - nodes.begin()));
     }
   }
-  const absl::StatusOr<BlockChoice> choice =
-      ChooseBlocks(static_cast<int>(nodes.size()), Precedence(graph_, nodes), all);
-  Blocks fusion_blocks;
+  const absl::StatusOr<FusionBlockChoice> choice =
+      ChooseFusionBlocks(static_cast<int>(nodes.size()), Precedence(graph_, nodes), all);
+  FusionBlocks fusion_blocks;
   if (choice.ok()) {
     for (const size_t c : choice->chosen) fusion_blocks.emplace_back(candidates[c].nodes);
   }
@@ -226,7 +227,7 @@ absl::StatusOr<bool> PlanSearch::TryChoice(size_t a, size_t b) {
   if (!Plain(fusion_blocks_[a]) || !Plain(fusion_blocks_[b]) || !both.inner.empty() || !both.directives.empty())
     return false;
   if (both.nodes.size() > limits_.region) return false;
-  std::vector<KnownBlock> candidates;
+  std::vector<KnownFusionBlock> candidates;
   std::set<std::vector<NodeId>> held;
   const auto add = [&](const std::vector<NodeId>& nodes, double ns) {
     if (ns >= 0 && held.insert(nodes).second) candidates.push_back({nodes, ns});
@@ -236,15 +237,15 @@ absl::StatusOr<bool> PlanSearch::TryChoice(size_t a, size_t b) {
   for (const NodeId first : both.nodes) {
     const auto known = known_.find(first);
     if (known == known_.end()) continue;
-    for (const KnownBlock& fusion_block : known->second) {
-      if (candidates.size() >= kMostCandidateBlocks) break;
+    for (const KnownFusionBlock& fusion_block : known->second) {
+      if (candidates.size() >= kMostCandidateFusionBlocks) break;
       if (std::includes(both.nodes.begin(), both.nodes.end(), fusion_block.nodes.begin(), fusion_block.nodes.end())) {
         add(fusion_block.nodes, fusion_block.estimate_ns);
       }
     }
   }
-  if (candidates.size() > kMostCandidateBlocks || candidates.size() == both.nodes.size()) return false;
-  const Blocks chosen = Choose(both.nodes, candidates);
+  if (candidates.size() > kMostCandidateFusionBlocks || candidates.size() == both.nodes.size()) return false;
+  const FusionBlocks chosen = Choose(both.nodes, candidates);
   if (chosen.empty() || (chosen.size() == 2 && std::count(chosen.begin(), chosen.end(), fusion_blocks_[a]) == 1))
     return false;
   return Try({std::min(a, b), std::max(a, b)}, chosen, "divided anew");
@@ -253,10 +254,10 @@ absl::StatusOr<bool> PlanSearch::TryChoice(size_t a, size_t b) {
 absl::StatusOr<bool> PlanSearch::TrySplits(size_t b) {
   const FusionBlock whole = fusion_blocks_[b];
   if (!Plain(whole)) return false;
-  std::vector<std::pair<double, Blocks>> splits;
+  std::vector<std::pair<double, FusionBlocks>> splits;
   for (size_t first = 1; first < whole.nodes.size() && !Spent(); ++first) {
     const auto cut = whole.nodes.begin() + static_cast<std::ptrdiff_t>(first);
-    Blocks halves = {Part(whole, {whole.nodes.begin(), cut}), Part(whole, {cut, whole.nodes.end()})};
+    FusionBlocks halves = {Part(whole, {whole.nodes.begin(), cut}), Part(whole, {cut, whole.nodes.end()})};
     const double ns[] = {Estimate(halves[0]), Estimate(halves[1])};
     if (ns[0] >= 0 && ns[1] >= 0) splits.emplace_back(ns[0] + ns[1], std::move(halves));
   }
@@ -304,7 +305,7 @@ absl::Status PlanSearch::Combine(const std::vector<const FusionPlan*>& others) {
     while (parent[id] != id) id = parent[id] = parent[parent[id]];
     return id;
   };
-  const auto join = [&](const Blocks& fusion_blocks) {
+  const auto join = [&](const FusionBlocks& fusion_blocks) {
     for (const FusionBlock& fusion_block : fusion_blocks) {
       for (const NodeId id : fusion_block.Members())
         parent[std::max(of(id), of(fusion_block.nodes[0]))] = std::min(of(id), of(fusion_block.nodes[0]));
@@ -324,7 +325,7 @@ absl::Status PlanSearch::Combine(const std::vector<const FusionPlan*>& others) {
 absl::StatusOr<bool> PlanSearch::CombineComponent(const std::vector<NodeId>& nodes,
                                                   const std::vector<const FusionPlan*>& others) {
   bool changed = false;
-  std::vector<KnownBlock> candidates;
+  std::vector<KnownFusionBlock> candidates;
   std::set<FusionBlock> held;
   const auto add = [&](const FusionBlock& fusion_block) {
     const bool plain = Plain(fusion_block) && fusion_block.inner.empty() && fusion_block.directives.empty();
@@ -340,7 +341,7 @@ absl::StatusOr<bool> PlanSearch::CombineComponent(const std::vector<NodeId>& nod
   };
   for (const size_t b : gone()) add(fusion_blocks_[b]);
   for (const FusionPlan* plan : others) {
-    Blocks made;
+    FusionBlocks made;
     bool other = false;
     for (const FusionBlock& fusion_block : plan->fusion_blocks) {
       if (!Contains(nodes, fusion_block.nodes[0])) continue;
@@ -352,8 +353,8 @@ absl::StatusOr<bool> PlanSearch::CombineComponent(const std::vector<NodeId>& nod
     ASSIGN_OR_RETURN(const bool better, Try(gone(), made, "as another planner has it"));
     changed |= better;
   }
-  if (candidates.size() > kMostCandidateBlocks || held.size() <= gone().size()) return changed;
-  const Blocks chosen = Choose(nodes, candidates);
+  if (candidates.size() > kMostCandidateFusionBlocks || held.size() <= gone().size()) return changed;
+  const FusionBlocks chosen = Choose(nodes, candidates);
   if (chosen.empty()) return changed;
   ASSIGN_OR_RETURN(const bool better, Try(gone(), chosen, "the best of several planners' kernels"));
   return changed || better;

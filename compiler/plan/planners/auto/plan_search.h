@@ -28,7 +28,7 @@ struct SearchLimits {
 };
 
 // A fusion block that the oracle has accepted, without hand-overs of which something is asked.
-struct KnownBlock {
+struct KnownFusionBlock {
   std::vector<ecg::NodeId> nodes;
   double estimate_ns = 0;
 };
@@ -38,7 +38,7 @@ class PlanSearch {
   // All must outlive the search. `known`: fusion blocks that planners have asked about, among which exact choices are
   // made.
   PlanSearch(const ecg::Graph& graph, FusionOracle& oracle, const PlanOptions& options, const SearchLimits& limits,
-             std::vector<KnownBlock> known);
+             std::vector<KnownFusionBlock> known);
 
   // Begins with this plan.
   absl::Status Start(const FusionPlan& plan);
@@ -58,21 +58,21 @@ class PlanSearch {
   int64_t plans_estimated() const { return plans_; }
 
  private:
-  using Blocks = std::vector<FusionBlock>;
+  using FusionBlocks = std::vector<FusionBlock>;
   // Replaces the fusion blocks number `gone`, ascending, by others that own the same nodes, if the whole plan's
   // estimate falls. Returns whether it did. `how` is for people: "merged".
-  absl::StatusOr<bool> Try(const std::vector<size_t>& gone, const Blocks& made, const std::string& how);
+  absl::StatusOr<bool> Try(const std::vector<size_t>& gone, const FusionBlocks& made, const std::string& how);
   absl::StatusOr<bool> TryMerge(size_t a, size_t b);
   absl::StatusOr<bool> TryChoice(size_t a, size_t b);
   absl::StatusOr<bool> TrySplits(size_t b);
   absl::StatusOr<bool> CombineComponent(const std::vector<ecg::NodeId>& nodes,
                                         const std::vector<const FusionPlan*>& others);
   // The least cost of fusion blocks that hold these nodes, by their own estimates; empty where no choice is possible.
-  Blocks Choose(const std::vector<ecg::NodeId>& nodes, const std::vector<KnownBlock>& candidates) const;
+  FusionBlocks Choose(const std::vector<ecg::NodeId>& nodes, const std::vector<KnownFusionBlock>& candidates) const;
   // The estimate of a fusion block alone; negative where the oracle refuses it.
   double Estimate(const FusionBlock& fusion_block);
-  std::vector<std::pair<size_t, size_t>> Neighbours() const;   // producer and consumer, of the current fusion blocks
-  std::vector<int> Owners(const Blocks& fusion_blocks) const;  // by node
+  std::vector<std::pair<size_t, size_t>> Neighbours() const;  // producer and consumer, of the current fusion blocks
+  std::vector<int> Owners(const FusionBlocks& fusion_blocks) const;  // by node
   absl::Status CheckCancelled() const;
   bool Spent() const { return plans_ >= limits_.plans || kernels_ >= limits_.kernels || fits_ >= limits_.fits; }
 
@@ -80,9 +80,9 @@ class PlanSearch {
   FusionOracle& oracle_;
   const PlanOptions& options_;
   const SearchLimits limits_;
-  std::map<ecg::NodeId, std::vector<KnownBlock>> known_;  // by their first node
+  std::map<ecg::NodeId, std::vector<KnownFusionBlock>> known_;  // by their first node
   FusionPlan start_;
-  Blocks fusion_blocks_;
+  FusionBlocks fusion_blocks_;
   PlanEstimate estimate_;
   std::map<std::pair<ecg::NodeId, ecg::NodeId>, std::string> reasons_;  // of edges that were decided anew
   std::map<FusionBlock, double> estimates_;                             // of fusion blocks, as Estimate returned them

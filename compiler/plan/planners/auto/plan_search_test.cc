@@ -68,7 +68,7 @@ FusionPlan PlanOf(std::vector<FusionBlock> fusion_blocks) { return {std::move(fu
 
 class PlanSearchTest : public ::testing::Test {
  protected:
-  FusionPlan Move(const ecg::Graph& graph, const FusionPlan& start, std::vector<KnownBlock> known = {}) {
+  FusionPlan Move(const ecg::Graph& graph, const FusionPlan& start, std::vector<KnownFusionBlock> known = {}) {
     PlanSearch search(graph, oracle_, options_, limits_, std::move(known));
     EXPECT_TRUE(search.Start(start).ok());
     const absl::Status moved = search.Move();
@@ -94,7 +94,7 @@ TEST_F(PlanSearchTest, NeighboursAreMergedWhileThePlanGetsFaster) {
   EXPECT_THAT(plan.decisions[0].reason, HasSubstr("merged: the whole plan is estimated 0.3 us instead of 0.4"));
 }
 
-TEST_F(PlanSearchTest, TheWholePlanDecidesAndNotTheBlocksAlone) {
+TEST_F(PlanSearchTest, TheWholePlanDecidesAndNotTheFusionBlocksAlone) {
   oracle_.in_plan = {{{0, 1}, 300}};  // alone it looks faster than two
   EXPECT_THAT(Move(Chain(2), PlanOf({{0}, {1}})).fusion_blocks, ElementsAre(FusionBlock{0}, FusionBlock{1}));
   EXPECT_EQ(changes_, 0);
@@ -110,7 +110,7 @@ TEST_F(PlanSearchTest, WhatFitsInNoTaskIsTriedAcrossABarrier) {
   EXPECT_EQ(plan.fusion_blocks[0].inner[0].nearest, Scope::kDevice);
 }
 
-TEST_F(PlanSearchTest, ABlockThatIsTooSlowIsSplit) {
+TEST_F(PlanSearchTest, AFusionBlockThatIsTooSlowIsSplit) {
   oracle_.in_plan = {{{0, 1, 2, 3}, 900}, {{0, 1, 2}, 600}, {{1, 2, 3}, 600}};
   oracle_.alone = {{{0, 1, 2, 3}, 300}, {{0, 1, 2}, 180}, {{1, 2, 3}, 180}};
   const FusionPlan plan = Move(Chain(4), PlanOf({{0, 1, 2, 3}}));
@@ -140,7 +140,7 @@ TEST_F(PlanSearchTest, NothingIsMergedThatWouldWaitForItself) {
   EXPECT_EQ(Move(*graph, PlanOf({{0}, {1}, {2}})).fusion_blocks.size(), 3u);
 }
 
-TEST_F(PlanSearchTest, BlocksThatRecomputeStayAsTheyAre) {
+TEST_F(PlanSearchTest, FusionBlocksThatRecomputeStayAsTheyAre) {
   FusionBlock last = {1};
   last.recomputed = {0};
   FusionPlan start = PlanOf({{0}, last, {2}});
@@ -204,7 +204,7 @@ TEST_F(CombineTest, TakesFromEachPlannerWhereItIsBetter) {
 }
 
 // The best division is in neither plan as a whole, only fusion block by fusion block.
-TEST_F(CombineTest, TheExactChoiceMixesBlocksOfOneRegion) {
+TEST_F(CombineTest, TheExactChoiceMixesFusionBlocksOfOneRegion) {
   oracle_.alone = {{{0}, 100}, {{1, 2, 3}, 10}, {{0, 1}, 10},  {{2}, 10},
                    {{3}, 10},  {{1}, 100},      {{2, 3}, 100}, {{0, 1, 2}, 200}};
   oracle_.in_plan = oracle_.alone;

@@ -124,7 +124,7 @@ class Round {
         quotient_(graph),
         finished_(types.size(), false),
         refused_for_(types.size(), -1),
-        block_types_(types),
+        fusion_block_types_(types),
         epilogues_first_(epilogues_first),
         asker_(std::move(asker)),
         turn_(turn) {}
@@ -169,7 +169,7 @@ class Round {
   std::vector<FusionQuestion> unanswered_;
   std::map<std::pair<NodeId, NodeId>, Decision> decisions_;
   std::map<std::pair<NodeId, NodeId>, Colour> colours_;  // of the decisions; a profiled one is yellow
-  std::vector<MappingType> block_types_;                 // by QuotientGraph::Fusion block
+  std::vector<MappingType> fusion_block_types_;          // by QuotientGraph::FusionBlockOf
   const bool epilogues_first_;
   const Asker asker_;
   const int turn_;
@@ -236,8 +236,8 @@ absl::Status Round::StitchBeyondTable() {
     const auto [producer, consumer] = edges[e];
     looks.emplace_back(bytes[e], oracle_.EstimateNs(graph_, Sorted(producer)),
                        oracle_.EstimateNs(graph_, Sorted(consumer)));
-    fusion_blocks[looks[e]].first.insert(quotient_.Block(producer));
-    fusion_blocks[looks[e]].second.insert(quotient_.Block(consumer));
+    fusion_blocks[looks[e]].first.insert(quotient_.FusionBlockOf(producer));
+    fusion_blocks[looks[e]].second.insert(quotient_.FusionBlockOf(consumer));
   }
   const auto alike = [&](size_t e) {
     const auto& [producers, consumers] = fusion_blocks[looks[e]];
@@ -246,7 +246,8 @@ absl::Status Round::StitchBeyondTable() {
   for (size_t e : order) {
     const auto [producer, consumer] = edges[e];
     if (quotient_.Together(producer, consumer)) continue;
-    const MappingType first = block_types_[quotient_.Block(producer)], second = block_types_[quotient_.Block(consumer)];
+    const MappingType first = fusion_block_types_[quotient_.FusionBlockOf(producer)],
+                      second = fusion_block_types_[quotient_.FusionBlockOf(consumer)];
     if (CombineMappings(first, second).colour != Colour::kRed) continue;
     if (options_.cancelled && options_.cancelled()) return absl::CancelledError("planning was cancelled");
     const double held_ns = HoldingNs(bytes[e]);
@@ -414,8 +415,8 @@ NodeSet Round::Sorted(NodeId fusion_block) const {
 // `held_ns`: the time to write and read the intermediate results. If it is given, a red combination becomes a question
 // like a yellow one.
 absl::StatusOr<Round::Verdict> Round::TryFuse(NodeId producer, NodeId consumer, std::optional<double> held_ns) {
-  const MappingType first = block_types_[quotient_.Block(producer)];
-  const MappingType second = block_types_[quotient_.Block(consumer)];
+  const MappingType first = fusion_block_types_[quotient_.FusionBlockOf(producer)];
+  const MappingType second = fusion_block_types_[quotient_.FusionBlockOf(consumer)];
   const MappingCell& cell = CombineMappings(first, second);
   Decision& decision = decisions_[{producer, consumer}];
   decision = MakeDecision(producer, consumer);
@@ -461,7 +462,7 @@ absl::StatusOr<Round::Verdict> Round::TryFuse(NodeId producer, NodeId consumer, 
   }
   decision.fused = true;
   quotient_.Contract(producer, consumer);
-  block_types_[quotient_.Block(producer)] = cell.fused;
+  fusion_block_types_[quotient_.FusionBlockOf(producer)] = cell.fused;
   return Verdict::kFused;
 }
 
@@ -518,7 +519,7 @@ absl::StatusOr<bool> Round::ProfileAgrees(const FusionQuestion& question, double
 
 FusionPlan Round::Finish() {
   FusionPlan plan;
-  for (NodeSet& nodes : quotient_.Blocks()) plan.fusion_blocks.push_back({std::move(nodes)});
+  for (NodeSet& nodes : quotient_.FusionBlocks()) plan.fusion_blocks.push_back({std::move(nodes)});
   for (NodeId id = 0; id < static_cast<NodeId>(types_.size()); ++id) {
     for (ecg::ValueId v : graph_.node(id).inputs) {
       const NodeId producer = v == ecg::kNone ? ecg::kNone : graph_.value(v).producer;

@@ -17,7 +17,7 @@ constexpr size_t kMostOperators = 64;
 constexpr int kRegisters = 16;
 
 // Bytes of a task's part that the memory of a fusion block holds: shared memory, or the caches of one core.
-double BlockBytes(const DeviceModel& device) {
+double BlockScopeBytes(const DeviceModel& device) {
   if (device.unit_limits.Known()) return static_cast<double>(device.unit_limits.shared_bytes);
   double bytes = 0;
   for (const MemoryLevel& level : device.memory) {
@@ -83,7 +83,7 @@ std::optional<Delta> DeltaEvaluator::Evaluate(const Pattern& pattern) const {
     pieces = std::max<int64_t>(pieces, 1);
   }
   const int64_t scratch = largest_bytes / pieces;
-  if (static_cast<double>(scratch) > BlockBytes(device_)) return std::nullopt;
+  if (static_cast<double>(scratch) > BlockScopeBytes(device_)) return std::nullopt;
 
   // A value that is read once instead of twice saves half of a copy.
   delta.reduced_mem = HandOverNs(device_, bytes / 2);

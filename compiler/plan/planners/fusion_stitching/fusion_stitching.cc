@@ -63,7 +63,7 @@ class Stitcher {
  private:
   absl::StatusOr<Settled> Settle(const Pattern& pattern);
   absl::StatusOr<Stitched> FastestGrouping(const Pattern& pattern) const;
-  FusionBlock BlockOf(const Pattern& pattern) const;
+  FusionBlock FusionBlockOf(const Pattern& pattern) const;
   // Cuts the pattern, in topological order, where the delta evaluator says that least is lost. Nothing if no cut is
   // allowed: then its vertices stay apart.
   std::optional<std::pair<Pattern, Pattern>> Cut(const Pattern& pattern) const;
@@ -84,7 +84,7 @@ class Stitcher {
   std::map<Pattern, std::string> refused_;  // why it is no kernel
 };
 
-FusionBlock Stitcher::BlockOf(const Pattern& pattern) const {
+FusionBlock Stitcher::FusionBlockOf(const Pattern& pattern) const {
   FusionBlock fusion_block(kernels_.Nodes(pattern));
   const auto inside = [&](int v) { return std::binary_search(pattern.begin(), pattern.end(), v); };
   std::set<ecg::ValueId> stored;  // that vertices outside read
@@ -116,7 +116,7 @@ absl::StatusOr<Stitched> Stitcher::FastestGrouping(const Pattern& pattern) const
   Stitched best;
   best.pattern = pattern;
   for (int v : pattern) best.apart_ns += kernels_[v].estimate_ns;
-  FusionBlock fusion_block = BlockOf(pattern);
+  FusionBlock fusion_block = FusionBlockOf(pattern);
   const std::vector<HandOver> edges = InnerHandOvers(graph_, fusion_block);
   std::vector<NodeId> expensive;
   for (const HandOver& edge : edges) {
@@ -224,7 +224,7 @@ absl::StatusOr<std::vector<Stitched>> Stitcher::Best(const std::vector<std::vect
 FusionComparison Stitcher::Ways(const Stitched& stitched) const {
   FusionComparison ways;
   ways.ways.resize(2);
-  ways.ways[0].push_back(BlockOf(stitched.pattern));
+  ways.ways[0].push_back(FusionBlockOf(stitched.pattern));
   ways.ways[0][0].inner = stitched.inner;
   for (int v : stitched.pattern) ways.ways[1].push_back(xla_.fusion_blocks[v]);
   return ways;
@@ -284,7 +284,7 @@ absl::StatusOr<FusionPlan> Stitcher::Finish(const std::vector<Stitched>& chosen)
     asked[sets.back()] = xla_.fusion_blocks[v].inner;
   }
   FusionPlan plan;
-  ASSIGN_OR_RETURN(plan.fusion_blocks, BlocksOfCover(graph_, sets));
+  ASSIGN_OR_RETURN(plan.fusion_blocks, FusionBlocksOfCover(graph_, sets));
   for (FusionBlock& fusion_block : plan.fusion_blocks) fusion_block.inner = asked[fusion_block.Members()];
 
   std::vector<int> stored_by(graph_.nodes().size(), -1);  // by node: the vertex of which it is a root

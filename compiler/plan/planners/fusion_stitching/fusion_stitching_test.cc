@@ -40,7 +40,7 @@ class FusionStitchingTest : public testing::Test {
     if (!plan.ok()) return {};
     plan_ = *std::move(plan);
     EXPECT_TRUE(CheckPlan(graph_, plan_).ok()) << CheckPlan(graph_, plan_);
-    return BlockNames(graph_, plan_);
+    return FusionBlockNames(graph_, plan_);
   }
   // The graph of XLA's kernels.
   KernelGraph Kernels(const std::string& text) {

@@ -148,17 +148,17 @@ class TvmLike : public Planner {
       sets.push_back(std::move(group));
     }
     FusionPlan plan;
-    ASSIGN_OR_RETURN(plan.fusion_blocks, BlocksOfCover(graph, sets));
-    std::vector<size_t> block_of(graph.nodes().size());
+    ASSIGN_OR_RETURN(plan.fusion_blocks, FusionBlocksOfCover(graph, sets));
+    std::vector<size_t> fusion_block_of(graph.nodes().size());
     for (size_t b = 0; b < plan.fusion_blocks.size(); ++b) {
-      for (NodeId id : plan.fusion_blocks[b].nodes) block_of[id] = b;
+      for (NodeId id : plan.fusion_blocks[b].nodes) fusion_block_of[id] = b;
     }
-    for (NodeId id = 0; id < static_cast<NodeId>(block_of.size()); ++id) {
+    for (NodeId id = 0; id < static_cast<NodeId>(fusion_block_of.size()); ++id) {
       for (const PatternGraph::Edge& edge : patterns.edges[id]) {
         Decision& decision = plan.decisions.emplace_back();
         decision.producer = id;
         decision.consumer = edge.consumer;
-        decision.fused = block_of[id] == block_of[edge.consumer];
+        decision.fused = fusion_block_of[id] == fusion_block_of[edge.consumer];
         if (decision.fused) {
           decision.reason = "a fixed pattern fuses everything up to where all paths meet";
         } else if (fixed.Group(id) == fixed.Group(edge.consumer)) {

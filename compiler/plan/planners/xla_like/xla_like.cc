@@ -175,7 +175,7 @@ absl::StatusOr<FusionPlan> XlaFusion::Run() {
       return std::any_of(set.begin(), set.end() - 1, [&](NodeId id) { return IsRoot(id); });
     });
     if (cut) continue;
-    ASSIGN_OR_RETURN(plan.fusion_blocks, BlocksOfCover(graph_, sets));
+    ASSIGN_OR_RETURN(plan.fusion_blocks, FusionBlocksOfCover(graph_, sets));
     int64_t done = 0;
     for (FusionBlock& fusion_block : plan.fusion_blocks) {
       if (options_.cancelled && options_.cancelled()) return absl::CancelledError("planning was cancelled");

@@ -23,7 +23,7 @@ class XlaLikeTest : public testing::Test {
     if (!plan.ok()) return {};
     plan_ = *std::move(plan);
     EXPECT_TRUE(CheckPlan(graph_, plan_).ok()) << CheckPlan(graph_, plan_);
-    return BlockNames(graph_, plan_);
+    return FusionBlockNames(graph_, plan_);
   }
   Decision Of(const std::string& producer, const std::string& consumer) {
     for (const Decision& d : plan_.decisions) {

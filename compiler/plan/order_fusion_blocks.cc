@@ -1,4 +1,4 @@
-#include "compiler/plan/order_blocks.h"
+#include "compiler/plan/order_fusion_blocks.h"
 
 #include <algorithm>
 #include <functional>
@@ -7,7 +7,8 @@
 
 namespace fusion {
 
-std::optional<std::vector<FusionBlock>> OrderBlocks(const ecg::Graph& graph, std::vector<FusionBlock> fusion_blocks) {
+std::optional<std::vector<FusionBlock>> OrderFusionBlocks(const ecg::Graph& graph,
+                                                          std::vector<FusionBlock> fusion_blocks) {
   std::vector<int> owner(graph.nodes().size(), -1);
   for (size_t b = 0; b < fusion_blocks.size(); ++b) {
     for (const ecg::NodeId id : fusion_blocks[b].nodes) owner[id] = static_cast<int>(b);

@@ -1,4 +1,4 @@
-#include "compiler/plan/order_blocks.h"
+#include "compiler/plan/order_fusion_blocks.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -21,29 +21,29 @@ ecg::Graph Diamond() {
   return std::move(graph).value();
 }
 
-TEST(OrderBlocks, ProducersComeFirstAndThenSmallerNodes) {
-  const auto ordered = OrderBlocks(Diamond(), {{3}, {2}, {1}, {0}});
+TEST(OrderFusionBlocks, ProducersComeFirstAndThenSmallerNodes) {
+  const auto ordered = OrderFusionBlocks(Diamond(), {{3}, {2}, {1}, {0}});
   ASSERT_TRUE(ordered.has_value());
   EXPECT_THAT(*ordered, ElementsAre(FusionBlock{0}, FusionBlock{1}, FusionBlock{2}, FusionBlock{3}));
   // {0, 2} runs before {1}, although a node of it stands behind 1.
-  EXPECT_THAT(*OrderBlocks(Diamond(), {{1}, {3}, {0, 2}}),
+  EXPECT_THAT(*OrderFusionBlocks(Diamond(), {{1}, {3}, {0, 2}}),
               ElementsAre(FusionBlock{0, 2}, FusionBlock{1}, FusionBlock{3}));
 }
 
-TEST(OrderBlocks, BlocksThatWaitForEachOtherHaveNoOrder) {
-  EXPECT_FALSE(OrderBlocks(Diamond(), {{0, 3}, {1}, {2}}).has_value());
+TEST(OrderFusionBlocks, FusionBlocksThatWaitForEachOtherHaveNoOrder) {
+  EXPECT_FALSE(OrderFusionBlocks(Diamond(), {{0, 3}, {1}, {2}}).has_value());
 }
 
 // Who recomputes a node does not wait for its owner, but for what the node reads.
-TEST(OrderBlocks, RecomputedNodesAreReadWhereTheyAreRecomputed) {
+TEST(OrderFusionBlocks, RecomputedNodesAreReadWhereTheyAreRecomputed) {
   FusionBlock last = {1, 3}, other = {0, 2};
   last.recomputed = {0};
-  const auto ordered = OrderBlocks(Diamond(), {last, {0}, {2}});
+  const auto ordered = OrderFusionBlocks(Diamond(), {last, {0}, {2}});
   ASSERT_TRUE(ordered.has_value());
   EXPECT_THAT(*ordered, ElementsAre(FusionBlock{0}, FusionBlock{2}, last));
   other.nodes = {0};
   last.nodes = {1, 2, 3};
-  EXPECT_THAT(*OrderBlocks(Diamond(), {other, last}), ElementsAre(other, last)) << "neither waits for the other";
+  EXPECT_THAT(*OrderFusionBlocks(Diamond(), {other, last}), ElementsAre(other, last)) << "neither waits for the other";
 }
 
 }  // namespace

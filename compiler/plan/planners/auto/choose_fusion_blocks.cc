@@ -1,4 +1,4 @@
-#include "compiler/plan/planners/auto/choose_blocks.h"
+#include "compiler/plan/planners/auto/choose_fusion_blocks.h"
 
 #include <algorithm>
 #include <bit>
@@ -10,11 +10,11 @@ namespace fusion {
 namespace {
 
 using Set = uint64_t;  // of candidates
-static_assert(kMostCandidateBlocks <= 64);
+static_assert(kMostCandidateFusionBlocks <= 64);
 
 class Search {
  public:
-  Search(int nodes, const std::vector<std::pair<int, int>>& edges, const std::vector<CandidateBlock>& candidates)
+  Search(int nodes, const std::vector<std::pair<int, int>>& edges, const std::vector<CandidateFusionBlock>& candidates)
       : edges_(edges),
         candidates_(candidates),
         holding_(nodes, 0),
@@ -30,7 +30,7 @@ class Search {
     }
   }
 
-  BlockChoice Run() {
+  FusionBlockChoice Run() {
     best_.cost = std::numeric_limits<double>::infinity();
     const Set all = candidates_.size() == 64 ? ~Set{0} : (Set{1} << candidates_.size()) - 1;
     Extend(all, 0);
@@ -46,7 +46,7 @@ class Search {
       if (owner_[node] >= 0) continue;
       double least = std::numeric_limits<double>::infinity();
       for (Set left = holding_[node] & allowed; left != 0; left &= left - 1) {
-        const CandidateBlock& one = candidates_[std::countr_zero(left)];
+        const CandidateFusionBlock& one = candidates_[std::countr_zero(left)];
         least = std::min(least, one.cost / static_cast<double>(one.nodes.size()));
       }
       rest += least;
@@ -112,23 +112,23 @@ class Search {
   }
 
   const std::vector<std::pair<int, int>>& edges_;
-  const std::vector<CandidateBlock>& candidates_;
+  const std::vector<CandidateFusionBlock>& candidates_;
   std::vector<Set> holding_;    // by node: the candidates that hold it
   std::vector<Set> conflicts_;  // by candidate: those that share a node with it, itself included
   std::vector<int> owner_;      // by node: the chosen candidate that holds it, or -1
   std::vector<size_t> chosen_;
-  BlockChoice best_;
+  FusionBlockChoice best_;
 };
 
 }  // namespace
 
-absl::StatusOr<BlockChoice> ChooseBlocks(int nodes, const std::vector<std::pair<int, int>>& edges,
-                                         const std::vector<CandidateBlock>& candidates) {
-  if (candidates.size() > kMostCandidateBlocks) {
+absl::StatusOr<FusionBlockChoice> ChooseFusionBlocks(int nodes, const std::vector<std::pair<int, int>>& edges,
+                                                     const std::vector<CandidateFusionBlock>& candidates) {
+  if (candidates.size() > kMostCandidateFusionBlocks) {
     return absl::ResourceExhaustedError(absl::StrCat(candidates.size(), " fusion blocks compete for ", nodes,
-                                                     " nodes, and ", kMostCandidateBlocks, " is the limit"));
+                                                     " nodes, and ", kMostCandidateFusionBlocks, " is the limit"));
   }
-  for (const CandidateBlock& one : candidates) {
+  for (const CandidateFusionBlock& one : candidates) {
     const bool inside =
         !one.nodes.empty() && one.nodes.front() >= 0 && one.nodes.back() < nodes &&
         std::adjacent_find(one.nodes.begin(), one.nodes.end(), std::greater_equal<>()) == one.nodes.end();
@@ -141,7 +141,7 @@ absl::StatusOr<BlockChoice> ChooseBlocks(int nodes, const std::vector<std::pair<
       return absl::InvalidArgumentError("an edge leaves the region");
     }
   }
-  BlockChoice best = Search(nodes, edges, candidates).Run();
+  FusionBlockChoice best = Search(nodes, edges, candidates).Run();
   if (best.cost == std::numeric_limits<double>::infinity()) {
     return absl::NotFoundError("no candidates hold every node once without waiting for each other");
   }
