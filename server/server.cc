@@ -13,6 +13,7 @@
 #include "server/disk_executor.h"
 #include "server/local_devices.h"
 #include "server/rpc_metrics.h"
+#include "server/scheduler/accept_result.h"
 #include "server/services.h"
 #include "server/state_folder.h"
 #include "server/stream_places.h"
@@ -68,6 +69,17 @@ class Serving {
   bool serves_ ABSL_GUARDED_BY(mutex_) = true;
 };
 
+// Bounds the threads of calls, and notices callers that are gone.
+void Configure(grpc::ServerBuilder* builder) {
+  builder->AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
+  builder->AddChannelArgument(GRPC_ARG_KEEPALIVE_TIME_MS, 30000);
+  builder->AddChannelArgument(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 10000);
+  builder->AddChannelArgument(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS, 5000);
+  grpc::ResourceQuota quota("calls");
+  quota.SetMaxThreads(kMaxCallThreads);
+  builder->SetResourceQuota(quota);
+}
+
 // Whoever reaches a socket is its owner. Every other address has TLS and wants tokens, or the server is insecure.
 Identify IdentifyBy(const TokenBook* tokens, bool tls) {
   return [tokens, tls](const Caller& caller) -> absl::StatusOr<Principal> {
@@ -98,6 +110,16 @@ struct Server::State {
   std::vector<std::string> addresses;
   int metrics_port = 0;
   bool stopped = false;
+
+  // The steps of Start, in order.
+  absl::Status OpenStores(const ServerOptions& options);
+  void MakeJobs(const ServerOptions& options, const CompilerFunctions& compiler);
+  absl::Status Listen(const ServerOptions& options, grpc::ServerBuilder* builder, std::vector<int>* ports);
+  absl::Status AddServices(const ServerOptions& options, grpc::ServerBuilder* builder);
+  // Fails where the disk has too little room for another job or blob.
+  std::function<absl::Status()> Room() const {
+    return [reported = serving.get()] { return reported->Room(); };
+  }
 };
 
 Server::Server(std::unique_ptr<State> state) : state_(std::move(state)) {}
@@ -106,49 +128,45 @@ const std::vector<std::string>& Server::addresses() const { return state_->addre
 int Server::metrics_port() const { return state_->metrics_port; }
 Metrics& Server::metrics() { return *state_->metrics; }
 
-absl::StatusOr<std::unique_ptr<Server>> Server::Start(const ServerOptions& options, const CompilerFunctions& compiler) {
-  auto state = std::make_unique<State>();
-  ASSIGN_OR_RETURN(state->lock, StateFolderLock::Take(options.state_folder));
-  Metrics* metrics = state->metrics.get();
+// Opens the folder, its database and its files, and restores the tasks that are in them.
+absl::Status Server::State::OpenStores(const ServerOptions& options) {
+  ASSIGN_OR_RETURN(lock, StateFolderLock::Take(options.state_folder));
   metrics->Set(Metric::kBuildInfo, 1, {{"version", kServerVersion}});
-  ASSIGN_OR_RETURN(state->store,
-                   OpenSqliteStore(absl::StrCat(options.state_folder, "/fusion.db"), {[metrics](double seconds, int) {
-                                     metrics->Observe(Metric::kDbCommitDuration, seconds);
-                                   }}));
-  Store* store = state->store.get();
-  ASSIGN_OR_RETURN(state->artifacts, ArtifactStore::Open(absl::StrCat(options.state_folder, "/blobs"), store));
-  ArtifactStore* artifacts = state->artifacts.get();
-  state->farm = std::make_unique<Farm>(
-      store, artifacts, metrics,
-      [store, artifacts](const TaskRow& task, const std::string& result, const AttachedWorker& worker) {
-        return AcceptTaskResult(*store, *artifacts, task, result, worker);
+  ASSIGN_OR_RETURN(store, OpenSqliteStore(absl::StrCat(options.state_folder, "/fusion.db"),
+                                          {[counted = metrics.get()](double seconds, int) {
+                                            counted->Observe(Metric::kDbCommitDuration, seconds);
+                                          }}));
+  ASSIGN_OR_RETURN(artifacts, ArtifactStore::Open(absl::StrCat(options.state_folder, "/blobs"), store.get()));
+  farm = std::make_unique<Farm>(
+      store.get(), artifacts.get(), metrics.get(),
+      [rows = store.get(), files = artifacts.get()](const TaskRow& task, const std::string& result,
+                                                    const AttachedWorker& worker) {
+        return AcceptTaskResult(*rows, *files, task, result, worker);
       },
       options.scheduler, options.log);
-  RETURN_IF_ERROR(state->farm->Restore());
+  return farm->Restore();
+}
+
+// Makes what compiles, and what reports whether there is room for it.
+void Server::State::MakeJobs(const ServerOptions& options, const CompilerFunctions& compiler) {
   const std::function<int64_t()> free_bytes =
-      options.free_bytes ? options.free_bytes : [artifacts] { return artifacts->FreeBytes(); };
-  state->serving = std::make_unique<Serving>(options.least_free_bytes, free_bytes, options.log);
-  Serving* serving = state->serving.get();
-  const std::function<absl::Status()> room = [serving] { return serving->Room(); };
-  state->farm->SetObserver([serving](const absl::Status& stored) { serving->Observe(stored); });
+      options.free_bytes ? options.free_bytes : [files = artifacts.get()] { return files->FreeBytes(); };
+  serving = std::make_unique<Serving>(options.least_free_bytes, free_bytes, options.log);
+  farm->SetObserver([reported = serving.get()](const absl::Status& stored) { reported->Observe(stored); });
   JobRunnerOptions job_options{absl::StrCat(options.state_folder, "/work"), options.compile_threads,
                                options.first_worker_grace, nullptr, options.log};
-  job_options.room = room;
+  job_options.room = Room();
   if (const LocalDevices* devices = options.local_devices; devices != nullptr) {
     job_options.is_expected = [devices](const std::string& kind) { return devices->IsExpected(kind); };
   }
-  state->jobs = std::make_unique<JobRunner>(job_options, compiler, store, artifacts, state->farm.get(), metrics);
-  state->executor = std::make_unique<DiskExecutor>(kExecutorThreads);
+  jobs = std::make_unique<JobRunner>(job_options, compiler, store.get(), artifacts.get(), farm.get(), metrics.get());
+  executor = std::make_unique<DiskExecutor>(kExecutorThreads);
+}
 
-  grpc::EnableDefaultHealthCheckService(true);
-  grpc::ServerBuilder builder;
-  builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
-  builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIME_MS, 30000);
-  builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 10000);
-  builder.AddChannelArgument(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS, 5000);
-  grpc::ResourceQuota quota("calls");
-  quota.SetMaxThreads(kMaxCallThreads);
-  builder.SetResourceQuota(quota);
+// Adds the addresses to the builder, which sets `ports`, parallel to them, when it starts. Refuses an address where
+// strangers could do everything.
+absl::Status Server::State::Listen(const ServerOptions& options, grpc::ServerBuilder* builder,
+                                   std::vector<int>* ports) {
   const std::shared_ptr<grpc::ServerCredentials> plain = grpc::InsecureServerCredentials();
   std::shared_ptr<grpc::ServerCredentials> tcp = plain;
   if (options.tls.any()) {
@@ -157,58 +175,76 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const ServerOptions& optio
     }
     ASSIGN_OR_RETURN(tcp, TlsServerCredentialsOf(options.tls));
   }
-  std::vector<int> ports(options.listen.size(), 0);
+  ports->assign(options.listen.size(), 0);
   for (size_t i = 0; i < options.listen.size(); ++i) {
-    RETURN_IF_ERROR(CheckListenAddress(options.listen[i]));
-    if (!IsUnixAddress(options.listen[i]) && !options.tls.any() && !options.insecure) {
+    const std::string& address = options.listen[i];
+    RETURN_IF_ERROR(CheckListenAddress(address));
+    if (!IsUnixAddress(address) && !options.tls.any() && !options.insecure) {
       return absl::InvalidArgumentError(
-          absl::StrCat("whoever reaches ", options.listen[i],
+          absl::StrCat("whoever reaches ", address,
                        " could do everything: encrypt it with --tls-cert and --tls-key, so that "
                        "callers need tokens, or say --insecure"));
     }
     if (options.insecure) {
       options.log({LogLevel::kWarning,
                    "--insecure: whoever reaches this address may do everything, unencrypted",
-                   {{"address", options.listen[i]}}});
-    } else if (IsUnixAddress(options.listen[i])) {
-      RETURN_IF_ERROR(CheckSocketIsPrivate(options.listen[i]));
+                   {{"address", address}}});
+    } else if (IsUnixAddress(address)) {
+      RETURN_IF_ERROR(CheckSocketIsPrivate(address));
     }
-    builder.AddListeningPort(options.listen[i], IsUnixAddress(options.listen[i]) ? plain : tcp, &ports[i]);
+    builder->AddListeningPort(address, IsUnixAddress(address) ? plain : tcp, &(*ports)[i]);
   }
-  ASSIGN_OR_RETURN(state->tokens, TokenBook::Open(store, absl::Now));
-  state->guard = std::make_unique<Guard>(
-      options.identify ? options.identify : IdentifyBy(state->tokens.get(), options.tls.any()), options.log);
-  Guard* guard = state->guard.get();
-  state->expiry = std::make_unique<ExpiryWatch>(state->tokens.get(), guard);
-  state->services.push_back(MakeAuthService(guard, state->tokens.get(), options.log));
-  state->services.push_back(MakeCompileService(guard, state->jobs.get(), store, state->farm.get(),
-                                               state->executor.get(), options.local_devices));
-  state->services.push_back(MakeBlobService(guard, artifacts, metrics, state->streams.get(), room));
-  state->services.push_back(MakeWorkerService(guard, state->farm.get(), artifacts, state->executor.get()));
-  state->services.push_back(MakeWorkerAdminService(guard, state->farm.get()));
-  state->services.push_back(MakeProfileService(guard, store, state->jobs.get(), state->streams.get()));
-  for (auto& service : state->services) builder.RegisterService(service.get());
-  std::vector<std::unique_ptr<grpc::experimental::ServerInterceptorFactoryInterface>> interceptors;
-  interceptors.push_back(MakeRpcMetrics(metrics));
-  builder.experimental().SetInterceptorCreators(std::move(interceptors));
+  return absl::OkStatus();
+}
 
+// Makes the services behind their guard, and gives them to the builder.
+absl::Status Server::State::AddServices(const ServerOptions& options, grpc::ServerBuilder* builder) {
+  ASSIGN_OR_RETURN(tokens, TokenBook::Open(store.get(), absl::Now));
+  guard = std::make_unique<Guard>(options.identify ? options.identify : IdentifyBy(tokens.get(), options.tls.any()),
+                                  options.log);
+  expiry = std::make_unique<ExpiryWatch>(tokens.get(), guard.get());
+  services.push_back(MakeAuthService(guard.get(), tokens.get(), options.log));
+  services.push_back(
+      MakeCompileService(guard.get(), jobs.get(), store.get(), farm.get(), executor.get(), options.local_devices));
+  services.push_back(MakeBlobService(guard.get(), artifacts.get(), metrics.get(), streams.get(), Room()));
+  services.push_back(MakeWorkerService(guard.get(), farm.get(), artifacts.get(), executor.get()));
+  services.push_back(MakeWorkerAdminService(guard.get(), farm.get()));
+  services.push_back(MakeProfileService(guard.get(), store.get(), jobs.get(), streams.get()));
+  for (auto& service : services) builder->RegisterService(service.get());
+  std::vector<std::unique_ptr<grpc::experimental::ServerInterceptorFactoryInterface>> interceptors;
+  interceptors.push_back(MakeRpcMetrics(metrics.get()));
+  builder->experimental().SetInterceptorCreators(std::move(interceptors));
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::unique_ptr<Server>> Server::Start(const ServerOptions& options, const CompilerFunctions& compiler) {
+  auto state = std::make_unique<State>();
+  RETURN_IF_ERROR(state->OpenStores(options));
+  state->MakeJobs(options, compiler);
+  grpc::EnableDefaultHealthCheckService(true);
+  grpc::ServerBuilder builder;
+  Configure(&builder);
+  std::vector<int> ports;
+  RETURN_IF_ERROR(state->Listen(options, &builder, &ports));
+  RETURN_IF_ERROR(state->AddServices(options, &builder));
   if (!options.metrics_address.empty()) {
-    ASSIGN_OR_RETURN(state->metrics_port, metrics->Serve(options.metrics_address));
+    ASSIGN_OR_RETURN(state->metrics_port, state->metrics->Serve(options.metrics_address));
   }
   RETURN_IF_ERROR(state->jobs->Restore());
   state->farm->Start();
   state->grpc = builder.BuildAndStart();
   std::unique_ptr<Server> server(new Server(std::move(state)));
+  State& started = *server->state_;
   for (size_t i = 0; i < options.listen.size(); ++i) {
-    if (server->state_->grpc == nullptr || ports[i] == 0) {
+    if (started.grpc == nullptr || ports[i] == 0) {
       return absl::UnavailableError(
           absl::StrCat("cannot listen on ", options.listen[i], ": the address is in use or not ours"));
     }
-    server->state_->addresses.push_back(WithPort(options.listen[i], ports[i]));
+    started.addresses.push_back(WithPort(options.listen[i], ports[i]));
   }
-  if (server->state_->grpc == nullptr) return absl::InternalError("gRPC did not start");
-  serving->Begin(server->state_->grpc->GetHealthCheckService());
-  server->state_->jobs->Start();
+  if (started.grpc == nullptr) return absl::InternalError("gRPC did not start");
+  started.serving->Begin(started.grpc->GetHealthCheckService());
+  started.jobs->Start();
   return server;
 }
 

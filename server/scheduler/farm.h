@@ -93,6 +93,9 @@ struct FarmPoll {
   std::function<void(const FarmAnswer&)> reply;  // called once, on the pump thread
   // Set when the caller hung up; `reply` is still called. It also names the call for HungUp.
   std::shared_ptr<std::atomic<bool>> gone;
+
+  // Does the worker say that it goes on with a task?
+  bool IsHeartbeat() const { return !task_id.empty() && !finished; }
 };
 
 class Farm {
@@ -155,8 +158,17 @@ class Farm {
     absl::Time until;
   };
   void Pump();
-  // Runs one round: time, assignments, storing, answers.
+  // Runs one round: time, assignments, storing, answers. Nobody may see any effect of a round until its rows are on
+  // disk.
   void PumpOnce();
+  struct Round;
+  Round Decide();
+  // Returns nothing where the poll waits on.
+  std::optional<FarmAnswer> AnswerTo(const HeldPoll& held, bool renewed, absl::Time now, Round* round)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Tries until the rows are stored, or until the farm stops.
+  absl::Status StoreRows(const Round& round);
+  void Publish(const absl::Status& saved, Round* round);
   // Checks a finished poll. Returns the digest of a good result, else the error of the attempt.
   absl::StatusOr<std::string> TakeResult(const FarmPoll& poll);
   // The steps of RunAll.

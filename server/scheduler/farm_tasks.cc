@@ -1,14 +1,11 @@
 #include "server/scheduler/farm_tasks.h"
 
 #include <algorithm>
-#include <cmath>
 #include <unordered_map>
 
 #include "absl/strings/str_cat.h"
-#include "absl/time/clock.h"
 #include "compiler/api/generator_version.h"
 #include "proto/worker.pb.h"
-#include "runtime/base/quantile.h"
 #include "runtime/base/sha256.h"
 #include "runtime/base/status_macros.h"
 #include "server/scheduler/model_error_of.h"
@@ -18,7 +15,6 @@ namespace {
 
 constexpr size_t kUnitsPerTask = 8;  // enough for one worker's cores, few enough to share the units among workers
 constexpr size_t kUnitBytesPerTask = 1 << 20;
-constexpr size_t kMaxStoredSamples = 64;
 constexpr absl::Duration kModelRunTimeout = absl::Minutes(10);  // fetching the bundles included
 // How long a measurement waits for a worker that could do it.
 constexpr absl::Duration kMeasureQueueTimeout = absl::Seconds(45);
@@ -30,143 +26,6 @@ v1::BuildUnitProto ToProto(const BuildUnit& unit) {
   proto.set_march(unit.march);
   proto.set_source(unit.source);
   return proto;
-}
-
-absl::Status AcceptBuild(Store& store, ArtifactStore& artifacts, const TaskRow& task, const std::string& result) {
-  v1::BuildPayload payload;
-  v1::BuildResult built;
-  ASSIGN_OR_RETURN(const std::string payload_bytes, artifacts.Get(task.payload_digest));
-  if (!payload.ParseFromString(payload_bytes) || !built.ParseFromString(result) ||
-      built.binaries_size() != payload.units_size()) {
-    return absl::UnavailableError("the worker's build result does not fit its task");
-  }
-  std::vector<BuildRow> rows;
-  for (int i = 0; i < built.binaries_size(); ++i) {
-    if (built.binaries(i).empty()) return absl::UnavailableError("the worker's build result holds an empty binary");
-    const v1::BuildUnitProto& unit = payload.units(i);
-    ASSIGN_OR_RETURN(Artifact binary, artifacts.Put(built.binaries(i)));
-    rows.push_back(
-        {BuildUnitKey({unit.kind(), unit.march(), unit.source()}), binary.digest, absl::ToUnixMillis(absl::Now())});
-  }
-  return store.PutBuilds(rows);
-}
-
-absl::StatusOr<MeasurementRow> ToRow(const v1::MeasureItem& item, const v1::MeasureResult& measured) {
-  if (measured.samples_ns().empty()) return absl::UnavailableError("the worker's measurement holds no samples");
-  std::vector<double> samples(measured.samples_ns().begin(), measured.samples_ns().end());
-  for (double sample : samples) {
-    if (!std::isfinite(sample) || sample <= 0) {
-      return absl::UnavailableError(absl::StrCat("the worker's measurement holds a sample of ", sample, " ns"));
-    }
-  }
-  std::sort(samples.begin(), samples.end());
-  MeasurementRow row;
-  row.question_key = item.question_key();
-  row.description = item.description();
-  row.model_ns = item.origin().model_ns();
-  row.workload = item.origin().workload();
-  row.structure = item.origin().structure();
-  row.choices = item.origin().choices();
-  row.samples = static_cast<int64_t>(samples.size());
-  row.min_ns = samples.front(), row.median_ns = Quantile(samples, 0.5);
-  row.p90_ns = Quantile(samples, 0.9);
-  // The worker's own median is used if it is plausible beside these samples.
-  if (measured.median_ns() >= row.min_ns * 0.5 && measured.median_ns() <= samples.back() * 2) {
-    row.median_ns = measured.median_ns();
-  }
-  const size_t kept = std::min(samples.size(), kMaxStoredSamples);
-  for (size_t i = 0; i < kept; ++i) {
-    row.samples_ns.push_back(samples[kept == 1 ? 0 : i * (samples.size() - 1) / (kept - 1)]);
-  }
-  return row;
-}
-
-// Checks what a worker says about a whole model; nothing is stored here.
-absl::Status CheckModelResult(const v1::ModelRun& model, const v1::MeasureResults& result) {
-  constexpr size_t kMostBytes = 512 << 10;  // it becomes part of an event, and a message is limited to 4 MiB
-  const auto is_time = [](double value) { return std::isfinite(value) && value > 0; };
-  bool good = result.ByteSizeLong() <= kMostBytes;
-  if (model.verify()) {
-    const v1::ModelVerification& verified = result.verification();
-    good = good && result.has_verification() &&
-           (!verified.not_done().empty() ||
-            (verified.verdict() != v1::OUTPUT_VERDICT_UNSPECIFIED && verified.outputs_size() > 0));
-  } else {
-    const v1::ModelMeasurement& measured = result.measurement();
-    good = good && result.has_measurement();
-    if (measured.not_done().empty()) {
-      good = good && measured.rounds() > 0 && measured.threads() > 0;
-      for (const double value : {measured.ratio(), measured.ratio_p25(), measured.ratio_p75()}) {
-        good = good && is_time(value);
-      }
-      for (const v1::RunTimes* times : {&measured.bundle(), &measured.unfused()}) {
-        good = good && times->runs() > 0 && is_time(times->min_ns()) && is_time(times->median_ns()) &&
-               is_time(times->p25_ns()) && is_time(times->p75_ns());
-      }
-    }
-  }
-  return good ? absl::OkStatus()
-              : absl::UnavailableError("the worker's result for a whole model does not fit its task");
-}
-
-// Checks what a worker says about several plans, and stores it.
-absl::Status AcceptPlans(Store& store, const v1::PlanRun& run, const v1::PlanMeasurement& measured, const TaskRow& task,
-                         const AttachedWorker& worker) {
-  if (!measured.not_done().empty()) return absl::OkStatus();
-  const auto is_time = [](double value) { return std::isfinite(value) && value > 0; };
-  bool good = measured.plans_size() == run.plans_size() && run.plans_size() > 1 && measured.rounds() > 0;
-  for (const v1::PlanTimes& plan : measured.plans()) {
-    for (const double value : {plan.median_ns(), plan.ratio(), plan.ratio_low(), plan.ratio_high()}) {
-      good = good && is_time(value);
-    }
-    good = good && plan.ratio_low() <= plan.ratio() && plan.ratio() <= plan.ratio_high();
-  }
-  if (!good) return absl::UnavailableError("the worker's comparison of plans does not fit its task");
-  std::vector<PlanComparisonRow> rows;
-  for (int p = 1; p < run.plans_size(); ++p) {
-    PlanComparisonRow& row = rows.emplace_back();
-    const v1::PlanTimes& times = measured.plans(p);
-    row.plan_key = run.plans(p).key();
-    row.reference_key = run.plans(0).key();
-    row.device_fingerprint = worker.fingerprint;
-    row.description = run.plans(p).description();
-    row.threads = std::max(1, task.threads);
-    row.rounds = measured.rounds();
-    row.ratio = times.ratio(), row.ratio_low = times.ratio_low(), row.ratio_high = times.ratio_high();
-    row.median_ns = times.median_ns();
-    row.reference_ns = measured.plans(0).median_ns();
-    row.model_ns = run.plans(p).model_ns();
-    row.reference_model_ns = run.plans(0).model_ns();
-    row.worker = absl::StrCat(worker.name, "/", worker.id);
-    row.time_ms = absl::ToUnixMillis(absl::Now());
-    row.task = task.id, row.fence = task.fence, row.item = p;
-  }
-  return store.AppendPlanComparisons(rows);
-}
-
-absl::Status AcceptMeasurement(Store& store, ArtifactStore& artifacts, const TaskRow& task, const std::string& result,
-                               const AttachedWorker& worker) {
-  v1::MeasurePayload payload;
-  v1::MeasureResults measured;
-  ASSIGN_OR_RETURN(const std::string payload_bytes, artifacts.Get(task.payload_digest));
-  if (!payload.ParseFromString(payload_bytes) || !measured.ParseFromString(result) ||
-      measured.results_size() != payload.items_size()) {
-    return absl::UnavailableError("the worker's measurement does not fit its task");
-  }
-  if (payload.has_model()) return CheckModelResult(payload.model(), measured);
-  if (payload.has_plans()) return AcceptPlans(store, payload.plans(), measured.plans(), task, worker);
-  std::vector<MeasurementRow> rows;
-  for (int i = 0; i < payload.items_size(); ++i) {
-    ASSIGN_OR_RETURN(MeasurementRow row, ToRow(payload.items(i), measured.results(i)));
-    row.measurement_key = task.payload_digest;
-    row.task = task.id, row.fence = task.fence, row.item = i;
-    row.device_fingerprint = worker.fingerprint;
-    row.worker = absl::StrCat(worker.name, "/", worker.id);
-    row.toolchain = worker.toolchain;
-    row.time_ms = absl::ToUnixMillis(absl::Now());
-    rows.push_back(std::move(row));
-  }
-  return store.AppendMeasurements(rows);
 }
 
 // A task for a worker with the job's device, without what to measure.
@@ -229,12 +88,6 @@ std::string BuildUnitKey(const BuildUnit& unit) {
     hash.Update(part);
   }
   return hash.FinishHex();
-}
-
-absl::Status AcceptTaskResult(Store& store, ArtifactStore& artifacts, const TaskRow& task, const std::string& result,
-                              const AttachedWorker& worker) {
-  return task.kind == TaskType::kBuild ? AcceptBuild(store, artifacts, task, result)
-                                       : AcceptMeasurement(store, artifacts, task, result, worker);
 }
 
 absl::StatusOr<std::vector<std::string>> FarmToolchain::Build(absl::Span<const BuildUnit> units) {

@@ -71,10 +71,6 @@ class FarmOracle : public LatencyOracle {
   const FarmJob& job_;
 };
 
-// The ResultAcceptor of both kinds. Parses the untrusted result, checks it, and stores measurements and binaries.
-absl::Status AcceptTaskResult(Store& store, ArtifactStore& artifacts, const TaskRow& task, const std::string& result,
-                              const AttachedWorker& worker);
-
 // Runs a finished bundle and another form of it on one worker (worker.proto). The outcome's status says why there is no
 // result, as for every task. Fails with CANCELLED, or with UNAVAILABLE at a shutdown.
 absl::StatusOr<FarmOutcome> RunModelOnFarm(const FarmJob& job, const v1::ModelRun& model,

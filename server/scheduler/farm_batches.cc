@@ -1,0 +1,145 @@
+// The part of Farm that serves compilations: tasks that they run, and wait for.
+#include "absl/cleanup/cleanup.h"
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "runtime/base/status_macros.h"
+#include "server/scheduler/awake_time.h"
+#include "server/scheduler/farm.h"
+
+namespace fusion {
+
+// The tasks of one RunAll.
+struct Farm::Batch {
+  absl::Span<const FarmTask> tasks;
+  // Parallel to `tasks`:
+  std::vector<std::string> ids;
+  std::vector<TaskRow> rows;                   // as they were added
+  std::vector<std::optional<TaskRow>> finals;  // the stored final row, once there is one
+  size_t done = 0;                             // tasks with a final row
+  absl::Status given_up;                       // why the others have none
+};
+
+// Tasks are added one by one, so that workers start with the first while later payloads are still being written.
+absl::Status Farm::AddTasks(Batch* batch) {
+  for (const FarmTask& task : batch->tasks) {
+    const absl::StatusOr<Artifact> payload = artifacts_->Put(task.payload);
+    absl::MutexLock lock(&mutex_);
+    if (!payload.ok()) {
+      for (size_t i = 0; i < batch->ids.size() && !stopping_; ++i) scheduler_.Release(batch->ids[i], clock_());
+      Wake();
+      return payload.status();
+    }
+    TaskRow row;
+    row.key = task.key, row.kind = task.kind, row.device_kind = task.device_kind, row.requirement = task.requirement;
+    row.job = task.job;
+    row.description = task.description, row.payload_digest = payload->digest, row.payload_bytes = payload->size_bytes;
+    row.timeout_ms = absl::ToInt64Milliseconds(task.timeout), row.threads = task.threads;
+    row.created_ms = absl::ToUnixMillis(absl::Now());
+    batch->ids.push_back(scheduler_.Add(row, clock_()));
+    batch->rows.push_back(std::move(row));
+    Wake();
+  }
+  batch->finals.resize(batch->tasks.size());
+  return absl::OkStatus();
+}
+
+bool Farm::TakeFinals(absl::Time now, Batch* batch) {
+  bool served = true;
+  for (size_t i = 0; i < batch->ids.size(); ++i) {
+    if (batch->finals[i].has_value()) continue;
+    const auto final_row = durable_.find(batch->ids[i]);
+    if (final_row == durable_.end()) {
+      served = served && scheduler_.WorkersThatOffer(batch->rows[i].requirement, now) > 0;
+      continue;
+    }
+    batch->finals[i] = final_row->second;
+    ++batch->done;
+    scheduler_.Release(batch->ids[i], now);
+    if (scheduler_.Find(batch->ids[i]) == nullptr) durable_.erase(batch->ids[i]);
+  }
+  return served;
+}
+
+absl::Status Farm::AwaitFinals(const FarmWait& wait, Batch* batch) {
+  const size_t all = batch->tasks.size();
+  size_t told_done = static_cast<size_t>(-1);
+  std::string told_message;
+  AwakeTime unserved(clock_());
+  bool away = false;
+  const auto tell_away = [&](bool now_away) {
+    if (wait.away && away != now_away) wait.away(away = now_away);
+  };
+  const auto come_back = absl::MakeCleanup([&] { tell_away(false); });
+  while (batch->done < all) {
+    std::string message;
+    {
+      absl::MutexLock lock(&mutex_);
+      const absl::Time now = clock_();
+      unserved.Look(now);
+      if (TakeFinals(now, batch)) {
+        unserved = AwakeTime(now);
+      } else {
+        message =
+            absl::StrCat("no worker for ", batch->tasks[0].device_kind, "; kinds attached: ", AttachedKindsLocked());
+        if (unserved.passed() >= wait.queue_timeout) {
+          batch->given_up = absl::FailedPreconditionError(
+              absl::StrCat(message, "; gave up after ", absl::FormatDuration(wait.queue_timeout)));
+          return absl::OkStatus();
+        }
+      }
+      if (stopping_) return absl::UnavailableError("the server is shutting down");
+      if (batch->done < all && batch->done == told_done && message == told_message) {
+        changed_.WaitFor(&mutex_, absl::Milliseconds(100));
+      }
+    }
+    tell_away(!message.empty());
+    if (wait.cancelled && wait.cancelled()) return absl::CancelledError("cancelled");
+    if (wait.progress && (batch->done != told_done || message != told_message)) {
+      wait.progress(static_cast<int64_t>(batch->done), static_cast<int64_t>(all), message);
+    }
+    told_done = batch->done, told_message = message;
+  }
+  return absl::OkStatus();
+}
+
+void Farm::ReleaseTasks(const Batch& batch) {
+  absl::MutexLock lock(&mutex_);
+  for (size_t i = 0; i < batch.ids.size(); ++i) {
+    if (!batch.finals[i].has_value() && !stopping_) scheduler_.Release(batch.ids[i], clock_());
+    if (scheduler_.Find(batch.ids[i]) == nullptr) durable_.erase(batch.ids[i]);
+  }
+  Wake();
+}
+
+FarmOutcome Farm::OutcomeOf(const FarmTask& task, const TaskRow& final_row) const {
+  FarmOutcome outcome;
+  outcome.worker = final_row.worker;
+  if (final_row.state != TaskPhase::kDone) {
+    outcome.status = absl::InternalError(
+        absl::StrCat(task.description, ": given up after ", final_row.attempts, " attempts: ", final_row.evidence));
+    return outcome;
+  }
+  absl::StatusOr<std::string> result = artifacts_->Get(final_row.result_digest);
+  outcome.status = result.status();
+  if (result.ok()) outcome.result = *std::move(result);
+  return outcome;
+}
+
+absl::StatusOr<std::vector<FarmOutcome>> Farm::RunAll(absl::Span<const FarmTask> tasks, const FarmWait& wait) {
+  Batch batch{tasks};
+  RETURN_IF_ERROR(AddTasks(&batch));
+  const absl::Status ended = AwaitFinals(wait, &batch);
+  ReleaseTasks(batch);
+  RETURN_IF_ERROR(ended);
+  std::vector<FarmOutcome> outcomes(tasks.size());
+  for (size_t i = 0; i < tasks.size(); ++i) {
+    if (batch.finals[i].has_value()) {
+      outcomes[i] = OutcomeOf(tasks[i], *batch.finals[i]);
+    } else {
+      outcomes[i].status = batch.given_up;
+    }
+  }
+  return outcomes;
+}
+
+}  // namespace fusion
