@@ -7,18 +7,19 @@
 #include <grpcpp/grpcpp.h>
 #include <unistd.h>
 
-#include <atomic>
 #include <filesystem>
 #include <set>
 #include <thread>
 #include <utility>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
-#include "absl/time/clock.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/time/time.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "proto/auth.grpc.pb.h"
@@ -70,7 +71,10 @@ class GuardTest : public testing::Test {
       absl::string_view roles = caller.authorization;
       if (!absl::ConsumePrefix(&roles, "roles ")) return absl::UnauthenticatedError("say who you are");
       const std::pair<std::string, std::string> said = absl::StrSplit(roles, absl::MaxSplits(" token ", 1));
-      if (!said.second.empty()) ++asked_with_token_;
+      if (!said.second.empty()) {
+        absl::MutexLock lock(&mutex_);
+        ++asked_with_token_;
+      }
       return Principal{"somebody", RolesOf(said.first), said.second};
     };
     auto server = Server::Start(options, {FakeCompile, FakePlan, {"dnnfusion", "none"}, FakeCheckRule});
@@ -103,7 +107,8 @@ class GuardTest : public testing::Test {
   }
 
   const std::string folder_;
-  std::atomic<int> asked_with_token_{0};
+  absl::Mutex mutex_;
+  int asked_with_token_ ABSL_GUARDED_BY(mutex_) = 0;
   std::unique_ptr<Server> server_;
   std::unique_ptr<TestClient> client_;
 };
@@ -171,7 +176,9 @@ TEST_F(GuardTest, RevokingEndsCallsOfEveryShape) {
     polled = client_->worker->Synchronize(&sync, request, &response);
   });
   // The guard asks a second time when it has noted a call.
-  while (asked_with_token_ < 2 * 4) absl::SleepFor(absl::Milliseconds(1));
+  const auto all_noted = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return asked_with_token_ >= 2 * 4; };
+  mutex_.LockWhen(absl::Condition(&all_noted));
+  mutex_.Unlock();
   {
     grpc::ClientContext context;
     v1::RevokeTokenRequest request;
