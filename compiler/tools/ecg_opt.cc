@@ -4,7 +4,6 @@
 // forms. The golden tests (tests/golden) contain its inputs and outputs.
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <cmath>
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
@@ -37,6 +36,7 @@
 #include "compiler/schedule/schedule_fusion_block.h"
 #include "compiler/tools/offline_device.h"
 #include "compiler/tools/one_fusion_block.h"
+#include "compiler/tools/stage_texts.h"
 #include "runtime/base/status_macros.h"
 
 namespace fusion {
@@ -103,55 +103,6 @@ absl::Status Check(const Options& options) {
   return CheckDisabled(options.compile.disabled_passes);
 }
 
-std::string NodeText(const ecg::Graph& graph, ecg::NodeId id) {
-  for (ecg::ValueId v : graph.node(id).outputs) {
-    if (v == ecg::kNone) continue;
-    const std::string& name = graph.value(v).name;
-    return absl::StrCat("%", name.empty() ? absl::StrCat("v", v) : name, " ", graph.node(id).op);
-  }
-  return graph.node(id).op;
-}
-
-std::string PlanText(const ecg::Graph& graph, const FusionPlan& plan) {
-  std::string text;
-  for (size_t b = 0; b < plan.fusion_blocks.size(); ++b) {
-    std::vector<std::string> nodes;
-    for (ecg::NodeId id : plan.fusion_blocks[b].nodes) nodes.push_back(NodeText(graph, id));
-    absl::StrAppend(&text, "fusion block ", b, ": ", absl::StrJoin(nodes, ", "), "\n");
-  }
-  for (const Decision& d : plan.decisions) {
-    absl::StrAppend(&text, BasisName(d.basis), d.fused ? " fused " : " apart ", NodeText(graph, d.producer), " -> ",
-                    NodeText(graph, d.consumer), ": ", d.reason, "\n");
-  }
-  return text;
-}
-
-// Each fusion block's account, and its hand-overs as they are and as the plan allows.
-std::string ScopesText(const ecg::Graph& graph, const FusionPlan& plan,
-                       const std::vector<RealisedFusionBlock>& realised) {
-  std::string text;
-  for (size_t b = 0; b < plan.fusion_blocks.size(); ++b) {
-    std::vector<std::string> nodes;
-    for (ecg::NodeId id : plan.fusion_blocks[b].Members()) nodes.push_back(NodeText(graph, id));
-    const FusionBlockAccount& account = realised[b].account;
-    absl::StrAppend(&text, "fusion block ", b, ": ", absl::StrJoin(nodes, ", "), "\n  phases ", account.phases,
-                    ", tasks ", account.tasks, ", scratch ", account.scratch_bytes, " bytes a task, device scope ",
-                    account.device_scope_bytes, " bytes\n");
-    if (account.occupancy) {
-      const Occupancy& occupancy = *account.occupancy;
-      absl::StrAppend(&text, "  occupancy ", std::lround(100 * occupancy.share), "%: ", occupancy.groups,
-                      " work-groups of ", occupancy.demand.work_items, " work-items by ", occupancy.limit, ", ",
-                      occupancy.demand.registers, " registers, ", occupancy.demand.shared_bytes, " shared bytes\n");
-    }
-    for (const PlannedHandOver& edge : realised[b].hand_overs) {
-      absl::StrAppend(&text, "  ", NodeText(graph, edge.planned.producer), " -> ",
-                      NodeText(graph, edge.planned.consumer), ": ", ScopeName(edge.realised), " (",
-                      ScopesInWords(edge.planned), ")\n");
-    }
-  }
-  return text;
-}
-
 // Plans the whole graph as one fusion block, with what is asked for.
 absl::Status PlanOneFusionBlock(const Options& options, Compilation* compilation) {
   Planned& planned = *compilation->planned;
@@ -161,44 +112,6 @@ absl::Status PlanOneFusionBlock(const Options& options, Compilation* compilation
   planned.plan.fusion_blocks = {all};
   RETURN_IF_ERROR(Annotate(CheckPlan(planned.graph, planned.plan), "--hand-over"));
   return compilation->oracle->Fit(planned.graph, all).status();
-}
-
-// The choices of each fusion block's schedule: what is taken, and what could be (--directive).
-absl::StatusOr<std::string> ChoicesText(const Planned& planned, GraphFusionOracle* oracle) {
-  std::string text;
-  for (size_t b = 0; b < planned.plan.fusion_blocks.size(); ++b) {
-    const std::vector<ecg::NodeId> members = planned.plan.fusion_blocks[b].Members();
-    ASSIGN_OR_RETURN(const FusionKernel kernel, oracle->Kernel(planned.plan.fusion_blocks[b]));
-    absl::StrAppend(&text, "fusion block ", b, "\n");
-    for (const ChoicePoint& point : kernel.choices) {
-      std::vector<std::string> nodes;
-      for (const int origin : point.origins) nodes.push_back(NodeText(planned.graph, members[origin]));
-      absl::StrAppend(&text, "  ", point.name, nodes.empty() ? "" : " of ", absl::StrJoin(nodes, ", "), ": ",
-                      point.labels[point.taken], " of ", absl::StrJoin(point.labels, ", "), "\n");
-    }
-  }
-  return text;
-}
-
-std::string LayoutText(const ecg::Graph& graph, const ValueLayouts& layouts) {
-  std::string text;
-  for (const auto& [value, layout] : layouts) {
-    const ecg::Value& laid = graph.value(value);
-    const int rank = static_cast<int>(laid.type.shape.size());
-    absl::StrAppend(&text, "%", laid.name, ": ", layout.ToString(rank), "\n");
-  }
-  return text;
-}
-
-std::string LaunchesText(const Planned& planned) {
-  std::string text;
-  for (size_t l = 0; l < planned.launches.size(); ++l) {
-    const bool concurrent = !planned.concurrent.empty() && planned.concurrent[l];
-    absl::StrAppend(&text, concurrent ? "concurrent launch" : "launch", ": blocks ",
-                    absl::StrJoin(planned.launches[l], ", "), "\n");
-  }
-  for (size_t b : planned.elided.fusion_blocks) absl::StrAppend(&text, "no kernel: block ", b, "\n");
-  return text;
 }
 
 // Runs the fusion block passes that --pass names on a block's stages, where they have something to do.

@@ -27,7 +27,7 @@ absl::StatusOr<Scope> ParseScope(absl::string_view name) {
   return absl::InvalidArgumentError(absl::StrCat("--hand-over: '", name, "' is none of lane, warp, block, device"));
 }
 
-// "y>z:fusion block..device": what the operator that makes y hands to the one that makes z. One scope stands for both.
+// "y>z:block..device": what the operator that makes y hands to the one that makes z. One scope stands for both.
 absl::StatusOr<HandOver> ParseHandOver(const ecg::Graph& graph, const std::string& text) {
   const std::vector<std::string> parts = absl::StrSplit(text, absl::ByAnyChar(">:"));
   if (parts.size() != 3) {

@@ -11,7 +11,7 @@
 
 namespace fusion {
 
-// `hand_overs`: "y>z:fusion block..device", what the operator that makes y hands to the one that makes z; one scope
+// `hand_overs`: "y>z:block..device", what the operator that makes y hands to the one that makes z; one scope
 // stands for both. `directives`: "y:tile=6x4", what the schedule takes where the operator that makes y is computed, or
 // "form=plain". INVALID_ARGUMENT names the text that is no such thing, or the value that no operator makes.
 absl::StatusOr<FusionBlock> OneFusionBlock(const ecg::Graph& graph, const std::vector<std::string>& hand_overs,
