@@ -4,10 +4,11 @@
 #include <map>
 #include <utility>
 
-#include "compiler/ops/control/unroll_loops.h"
 #include "compiler/api/modes.h"
 #include "compiler/onnx/import.h"
+#include "compiler/ops/control/unroll_loops.h"
 #include "compiler/pipeline/precision_pass.h"
+#include "compiler/pipeline/verify.h"
 #include "compiler/rewrite/rewrite.h"
 #include "compiler/simplify/passes.h"
 #include "runtime/base/status_macros.h"
@@ -29,13 +30,20 @@ int64_t ConstantBytes(const ecg::Graph& graph) {
   return sum;
 }
 
-ecg::Graph Simplified(const ecg::Graph& graph, const Compilation& compilation, simplify::Widening widening) {
+// Fails with INTERNAL, and with the part's name, where a part makes a wrong graph.
+absl::StatusOr<ecg::Graph> Simplified(const ecg::Graph& graph, const Compilation& compilation,
+                                      simplify::Widening widening) {
   const CompileOptions& options = compilation.options;
   // Without fusion a reordering would be a kernel of its own, which copies the constant in every run. Work-groups and
   // libraries read the constant in the new order at a cost that nobody has measured.
   const bool reads_any_order = compilation.context.device->kind == "cpu" && options.planner != "none";
   const bool once = options.size == "small" || reads_any_order;
-  return simplify::Simplify(graph, widening, once ? simplify::Reordering::kHoldOnce : simplify::Reordering::kFold);
+  return simplify::SimplifyInParts(graph, widening,
+                                   once ? simplify::Reordering::kHoldOnce : simplify::Reordering::kFold,
+                                   [](const char* part, const ecg::Graph& made) {
+                                     const absl::Status verified = ecg::Verify(made);
+                                     return verified.ok() ? verified : MadeWrong(part, "graph", verified);
+                                   });
 }
 
 }  // namespace
@@ -68,7 +76,7 @@ absl::Status Import(Compilation* compilation) {
 
 absl::Status SimplifyNarrow(Compilation* compilation) {
   ecg::Graph& graph = compilation->planned->graph;
-  graph = Simplified(graph, *compilation, simplify::Widening::kKeep);
+  ASSIGN_OR_RETURN(graph, Simplified(graph, *compilation, simplify::Widening::kKeep));
   compilation->account->nodes_simplified = static_cast<int64_t>(graph.nodes().size());
   return absl::OkStatus();
 }
@@ -88,13 +96,13 @@ absl::Status Rewrite(Compilation* compilation) {
 
 absl::Status Simplify(Compilation* compilation) {
   ecg::Graph& graph = compilation->planned->graph;
-  graph = Simplified(graph, *compilation, simplify::Widening::kFold);
+  ASSIGN_OR_RETURN(graph, Simplified(graph, *compilation, simplify::Widening::kFold));
   return absl::OkStatus();
 }
 
 absl::Status StoreHalves(Compilation* compilation) {
   ecg::Graph& graph = compilation->planned->graph;
-  graph = Simplified(StoreAsHalves(graph), *compilation, simplify::Widening::kFold);
+  ASSIGN_OR_RETURN(graph, Simplified(StoreAsHalves(graph), *compilation, simplify::Widening::kFold));
   return absl::OkStatus();
 }
 

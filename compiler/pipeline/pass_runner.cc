@@ -59,9 +59,7 @@ absl::Status RunOver(const Pass& pass, absl::Span<Compilation> programs, const s
   RETURN_IF_ERROR(Annotate(ran, pass.name));
   for (const Compilation& program : programs) {
     const absl::Status verified = Verify(pass.verifier, program);
-    if (verified.ok()) continue;
-    return absl::InternalError(absl::StrCat("pass '", pass.name, "' made a wrong ", VerifierName(pass.verifier),
-                                            " (a fault of the compiler): ", std::string(verified.message())));
+    if (!verified.ok()) return MadeWrong(pass.name, VerifierName(pass.verifier), verified);
   }
   first.account->passes.push_back({pass.name, StageClock::SecondsSince(start)});
   return absl::OkStatus();

@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "compiler/pipeline/verify.h"
+
 namespace fusion {
 namespace {
 
@@ -52,6 +54,13 @@ TEST_F(PassRunner, APassThatBreaksTheGraphIsNamed) {
   EXPECT_EQ(status.code(), absl::StatusCode::kInternal);
   EXPECT_THAT(std::string(status.message()), StartsWith("pass 'break' made a wrong graph (a fault of the compiler): "));
   EXPECT_THAT(std::string(status.message()), HasSubstr("unknown operator"));
+}
+
+// A part of another pass, which the runner does not see, has the same words.
+TEST_F(PassRunner, APartThatIsWrongIsNamed) {
+  const absl::Status wrong = MadeWrong("share-equal", "graph", absl::InternalError("node 3 has no input"));
+  EXPECT_EQ(wrong.code(), absl::StatusCode::kInternal);
+  EXPECT_EQ(wrong.message(), "pass 'share-equal' made a wrong graph (a fault of the compiler): node 3 has no input");
 }
 
 TEST_F(PassRunner, ADisabledPassIsSkipped) {

@@ -9,6 +9,11 @@
 
 namespace fusion {
 
+absl::Status MadeWrong(const char* pass, const char* what, const absl::Status& found) {
+  return absl::InternalError(absl::StrCat("pass '", pass, "' made a wrong ", what,
+                                          " (a fault of the compiler): ", std::string(found.message())));
+}
+
 absl::Status VerifyLayouts(const ecg::Graph& graph, const ValueLayouts& layouts) {
   for (const auto& [value, layout] : layouts) {
     if (value < 0 || value >= static_cast<ecg::ValueId>(graph.values().size())) {

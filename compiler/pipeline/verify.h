@@ -22,6 +22,10 @@ absl::Status VerifyLaunches(const Planned& planned);
 // Verifies the movement graph of each launch, equal ones once.
 absl::Status VerifyKernels(const std::vector<PlannedLaunch>& launches);
 
+// The error of a pass, or of a part of one, whose result (`what`: "graph") is refused: INTERNAL, with the pass's name
+// and what was found.
+absl::Status MadeWrong(const char* pass, const char* what, const absl::Status& found);
+
 }  // namespace fusion
 
 #endif  // FUSION_COMPILER_PIPELINE_VERIFY_H_

@@ -5,7 +5,9 @@
 #define FUSION_COMPILER_SIMPLIFY_PASSES_H_
 
 #include <cstdint>
+#include <functional>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "compiler/ecg/graph.h"
 
@@ -38,10 +40,11 @@ ecg::Graph RemoveDead(const ecg::Graph& graph);
 // the last pass, because other passes treat an opaque constant like any other.
 ecg::Graph OpenIndices(const ecg::Graph& graph);
 
-// Gives each value that a loop takes or returns a kernel of its own that writes it, so that the memory plan can place it
-// where the iterations find it (compiler/launch/loop_memory.h): adds copies where LoopBegin takes a constant, an input or
-// a shared value, where LoopEnd takes a value that does not come from the loop's body or takes one twice, and where a
-// result of LoopEnd is an output. Idempotent only up to such copies: run it once, behind the passes that remove copies.
+// Gives each value that a loop takes or returns a kernel of its own that writes it, so that the memory plan can place
+// it where the iterations find it (compiler/launch/loop_memory.h): adds copies where LoopBegin takes a constant, an
+// input or a shared value, where LoopEnd takes a value that does not come from the loop's body or takes one twice, and
+// where a result of LoopEnd is an output. Idempotent only up to such copies: run it once, behind the passes that remove
+// copies.
 absl::StatusOr<ecg::Graph> SeparateLoopValues(const ecg::Graph& graph);
 
 // Replaces every operator that hands values over inside itself (Softmax, a norm, attention, a convolution before its
@@ -49,9 +52,16 @@ absl::StatusOr<ecg::Graph> SeparateLoopValues(const ecg::Graph& graph);
 // Fused again, they are the kernel of the operator. It loses what rewriting knows about the operator.
 ecg::Graph OpenComposites(const ecg::Graph& graph);
 
-// All passes except OpenIndices and OpenComposites, ordered so that each pass sees what the one before uncovered. Idempotent.
+// All passes except OpenIndices and OpenComposites, ordered so that each pass sees what the one before uncovered.
+// Idempotent.
 ecg::Graph Simplify(const ecg::Graph& graph, Widening widening, Reordering reordering = Reordering::kFold);
 inline ecg::Graph Simplify(const ecg::Graph& graph) { return Simplify(graph, Widening::kFold); }
+
+// Simplify, with a look at the graph after each part. `part` is its name in the table of passes
+// (compiler/pipeline/passes.h). An error of `check` ends the simplification and is returned as it is.
+using PartCheck = std::function<absl::Status(const char* part, const ecg::Graph& graph)>;
+absl::StatusOr<ecg::Graph> SimplifyInParts(const ecg::Graph& graph, Widening widening, Reordering reordering,
+                                           const PartCheck& check);
 
 }  // namespace fusion::simplify
 

@@ -262,5 +262,37 @@ TEST(Simplify, IsIdempotent) {
   EXPECT_EQ(Parsed(once).nodes().size(), 4u) << once;
 }
 
+constexpr char kTwice[] = R"(graph g(%x: f32[2, 3]) {
+  %a: f32[2, 3] = Identity(%x)
+  %b: f32[2, 3] = Relu(%a)
+  %c: f32[2, 3] = Relu(%x)
+  %y: f32[2, 3] = Add(%b, %c)
+  return %y
+})";
+
+TEST(Simplify, EachPartIsShownWithItsName) {
+  std::vector<std::string> parts;
+  const auto made = SimplifyInParts(Parsed(kTwice), Widening::kFold, Reordering::kFold,
+                                    [&](const char* part, const ecg::Graph& graph) {
+                                      parts.push_back(absl::StrCat(part, " ", graph.nodes().size()));
+                                      return ecg::Verify(graph);
+                                    });
+  ASSERT_TRUE(made.ok()) << made.status();
+  EXPECT_EQ(parts, (std::vector<std::string>{"remove-dead 4", "remove-noops 3", "fold-constants 3", "remove-noops 3",
+                                             "share-equal 2", "remove-dead 2"}));
+  EXPECT_EQ(ecg::Print(*made), After(Simplify, kTwice));
+}
+
+TEST(Simplify, APartThatIsRefusedEndsIt) {
+  int looks = 0;
+  const auto made = SimplifyInParts(Parsed(kTwice), Widening::kFold, Reordering::kFold,
+                                    [&](const std::string& part, const ecg::Graph&) {
+                                      ++looks;
+                                      return part == "fold-constants" ? absl::InternalError(part) : absl::OkStatus();
+                                    });
+  EXPECT_EQ(made.status(), absl::InternalError("fold-constants"));
+  EXPECT_EQ(looks, 3);
+}
+
 }  // namespace
 }  // namespace fusion::simplify
