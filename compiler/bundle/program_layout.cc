@@ -254,18 +254,18 @@ class ProgramLayout {
       return {ValueBuffer(at.whole, Buffer::Kind::kArena), at.offset_bytes};
     }
     const LoopPlace& place = placed->second;
+    const LoopSlots& slots = source_.loops->memory.SlotsOf(place);
     std::pair<int, int64_t> memory;
     if (place.memory < 0) {
       memory = MemoryOf(place.whole, steps);  // what a loop scans does not move
     } else {
-      memory = {LoopBuffer(place.memory), place.slots.lead_bytes};
+      memory = {LoopBuffer(place.memory), slots.lead_bytes};
     }
     memory.second += at.offset_bytes;
     if (place.loop < 0) {
-      memory.second += place.first * place.slots.slot_bytes;
+      memory.second += place.first * slots.slot_bytes;
     } else {
-      *steps = BufferSteps{repeat_of_loop_.at(place.loop), place.first, place.step, place.slots.slots,
-                           place.slots.slot_bytes};
+      *steps = BufferSteps{repeat_of_loop_.at(place.loop), place.first, place.step, slots.slots, slots.slot_bytes};
     }
     return memory;
   }

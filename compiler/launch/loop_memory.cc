@@ -55,10 +55,10 @@ class Placing {
       } else {
         memory_.memories.push_back(slots);
       }
-      PlaceOnce(begin.inputs[k], slots, initial);
-      PlaceMoving(begin.outputs[k], slots, initial, step, index);
-      PlaceMoving(next, slots, initial + step, step, index);
-      PlaceOnce(end.outputs[k], slots, (initial + step * loop.trips) % slots.slots);
+      PlaceOnce(begin.inputs[k], initial);
+      PlaceMoving(begin.outputs[k], initial, step, index);
+      PlaceMoving(next, initial + step, step, index);
+      PlaceOnce(end.outputs[k], (initial + step * loop.trips) % slots.slots);
     }
     for (size_t s = 0; s < out.reversed.size(); ++s) {
       if (with_state.count(s) > 0) continue;
@@ -66,22 +66,22 @@ class Placing {
       const LoopSlots slots{ecg::ValueBytes(graph_.value(value)), loop.trips};
       const bool reversed = out.reversed[s] != 0;
       PlaceWithin(end.outputs[carried + s], slots, 0);
-      PlaceMoving(value, slots, reversed ? loop.trips - 1 : 0, reversed ? -1 : 1, index);
+      PlaceMoving(value, reversed ? loop.trips - 1 : 0, reversed ? -1 : 1, index);
     }
   }
 
   // A stack is a memory of its own, which it begins at a slot.
   void PlaceWithin(ecg::ValueId stack, const LoopSlots& slots, int64_t first) {
     memory_.memories.push_back(slots);
-    PlaceOnce(stack, slots, first);
+    PlaceOnce(stack, first);
   }
 
   // The following two place a value in the latest memory.
-  void PlaceOnce(ecg::ValueId value, const LoopSlots& slots, int64_t slot) {
-    memory_.places[value] = {static_cast<int>(memory_.memories.size()) - 1, ecg::kNone, slots, slot, 0, -1};
+  void PlaceOnce(ecg::ValueId value, int64_t slot) {
+    memory_.places[value] = {static_cast<int>(memory_.memories.size()) - 1, ecg::kNone, {}, slot, 0, -1};
   }
-  void PlaceMoving(ecg::ValueId value, const LoopSlots& slots, int64_t first, int64_t step, int loop) {
-    memory_.places[value] = {static_cast<int>(memory_.memories.size()) - 1, ecg::kNone, slots, first, step, loop};
+  void PlaceMoving(ecg::ValueId value, int64_t first, int64_t step, int loop) {
+    memory_.places[value] = {static_cast<int>(memory_.memories.size()) - 1, ecg::kNone, {}, first, step, loop};
   }
 
   const ecg::Graph& graph_;

@@ -26,11 +26,11 @@ struct LoopSlots {
   int64_t size_bytes() const { return lead_bytes + slot_bytes * slots; }
 };
 
-// In iteration t a value lies in slot (first + t * step) mod slots.
+// In iteration t a value lies in slot (first + t * step) mod slots (LoopMemory::SlotsOf).
 struct LoopPlace {
   int memory = -1;                  // an index into LoopMemory::memories, or -1: the slots are parts of `whole`
   ecg::ValueId whole = ecg::kNone;  // of a slice: the value that is scanned
-  LoopSlots slots;
+  LoopSlots parts;                  // of a slice: the parts of `whole`
   int64_t first = 0;
   int64_t step = 0;  // 1, -1, or 0 for a value outside the loop
   int loop = -1;     // an index into ecg::Loops::list; -1 for a value outside the loop
@@ -39,6 +39,11 @@ struct LoopPlace {
 struct LoopMemory {
   std::vector<LoopSlots> memories;
   std::map<ecg::ValueId, LoopPlace> places;
+
+  // The slots in which a value of `places` moves.
+  const LoopSlots& SlotsOf(const LoopPlace& place) const {
+    return place.memory < 0 ? place.parts : memories[place.memory];
+  }
 };
 
 // `graph` is a result of simplify::SeparateLoopValues whose loop values have plain layouts, `loops` are its loops.

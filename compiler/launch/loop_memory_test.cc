@@ -35,21 +35,29 @@ ecg::Graph Recurrence(bool reversed) {
   return *std::move(separated);
 }
 
-int64_t SlotIn(const LoopPlace &place, int64_t iteration) {
-  return ((place.first + place.step * iteration) % place.slots.slots + place.slots.slots) % place.slots.slots;
-}
+class Places : public ::testing::TestWithParam<bool> {
+ protected:
+  void SetUp() override {
+    graph_ = Recurrence(GetParam());
+    const auto loops = ecg::FindLoops(graph_);
+    ASSERT_TRUE(loops.ok()) << loops.status();
+    memory_ = PlaceLoopValues(graph_, *loops);
+    begin_ = &graph_.node(loops->list[0].begin), end_ = &graph_.node(loops->list[0].end);
+  }
+  int64_t SlotIn(const LoopPlace &place, int64_t iteration) const {
+    const int64_t slots = memory_.SlotsOf(place).slots;
+    return ((place.first + place.step * iteration) % slots + slots) % slots;
+  }
 
-class Places : public ::testing::TestWithParam<bool> {};
+  ecg::Graph graph_;
+  LoopMemory memory_;
+  const ecg::Node *begin_ = nullptr, *end_ = nullptr;  // of the graph
+};
 
 TEST_P(Places, EachIterationFindsWhatTheOneBeforeItLeft) {
-  const ecg::Graph graph = Recurrence(GetParam());
-  const auto loops = ecg::FindLoops(graph);
-  ASSERT_TRUE(loops.ok()) << loops.status();
-  const LoopMemory memory = PlaceLoopValues(graph, *loops);
-  const ecg::Node &begin = graph.node(loops->list[0].begin), &end = graph.node(loops->list[0].end);
   for (int k = 0; k < 2; ++k) {
-    const LoopPlace &carried = memory.places.at(begin.outputs[k]), &next = memory.places.at(end.inputs[1 + k]);
-    const LoopPlace &initial = memory.places.at(begin.inputs[k]), &last = memory.places.at(end.outputs[k]);
+    const LoopPlace &carried = memory_.places.at(begin_->outputs[k]), &next = memory_.places.at(end_->inputs[1 + k]);
+    const LoopPlace &initial = memory_.places.at(begin_->inputs[k]), &last = memory_.places.at(end_->outputs[k]);
     EXPECT_EQ(carried.memory, next.memory);
     EXPECT_EQ(carried.memory, initial.memory);
     EXPECT_EQ(carried.memory, last.memory);
@@ -63,27 +71,23 @@ TEST_P(Places, EachIterationFindsWhatTheOneBeforeItLeft) {
 
 TEST_P(Places, StacksAndSlicesAreInTheOrderOfTheIterations) {
   const bool reversed = GetParam();
-  const ecg::Graph graph = Recurrence(reversed);
-  const auto loops = ecg::FindLoops(graph);
-  ASSERT_TRUE(loops.ok());
-  const LoopMemory memory = PlaceLoopValues(graph, *loops);
-  const ecg::Node &begin = graph.node(loops->list[0].begin), &end = graph.node(loops->list[0].end);
   for (int s = 0; s < 2; ++s) {
-    const LoopPlace &stack = memory.places.at(end.outputs[2 + s]), &value = memory.places.at(end.inputs[3 + s]);
+    const LoopPlace &stack = memory_.places.at(end_->outputs[2 + s]), &value = memory_.places.at(end_->inputs[3 + s]);
     EXPECT_EQ(stack.memory, value.memory);
     EXPECT_EQ(stack.loop, -1);
     for (int64_t t = 0; t < 4; ++t) {
       EXPECT_EQ(SlotIn(value, t) - SlotIn(stack, 0), reversed ? 3 - t : t) << s << " " << t;
     }
-    EXPECT_EQ((stack.slots.lead_bytes + SlotIn(stack, 0) * stack.slots.slot_bytes) % 64, 0);
-    EXPECT_EQ(value.slots.slot_bytes, 20);  // a stack has no gaps
+    const LoopSlots &slots = memory_.SlotsOf(stack);
+    EXPECT_EQ((slots.lead_bytes + SlotIn(stack, 0) * slots.slot_bytes) % 64, 0);
+    EXPECT_EQ(memory_.SlotsOf(value).slot_bytes, 20);  // a stack has no gaps
   }
-  const LoopPlace &slice = memory.places.at(begin.outputs[2]);
-  EXPECT_EQ(slice.whole, begin.inputs[2]);
+  const LoopPlace &slice = memory_.places.at(begin_->outputs[2]);
+  EXPECT_EQ(slice.whole, begin_->inputs[2]);
   for (int64_t t = 0; t < 4; ++t) EXPECT_EQ(SlotIn(slice, t), reversed ? 3 - t : t);
   // The state that is stacked has one slot more than there are iterations, the other one two slots.
-  EXPECT_EQ(memory.places.at(begin.outputs[0]).slots.slots, 2);
-  EXPECT_EQ(memory.places.at(begin.outputs[1]).slots.slots, 5);
+  EXPECT_EQ(memory_.SlotsOf(memory_.places.at(begin_->outputs[0])).slots, 2);
+  EXPECT_EQ(memory_.SlotsOf(memory_.places.at(begin_->outputs[1])).slots, 5);
 }
 
 INSTANTIATE_TEST_SUITE_P(Directions, Places, ::testing::Bool());

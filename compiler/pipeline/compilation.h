@@ -33,6 +33,7 @@ struct Planned {
   std::vector<RealisedFusionBlock> realised;  // parallel to the plan's fusion blocks
   ElidedCopies elided;
   LoopPlan loops;
+  std::vector<LoopSegment> segments;  // of the plan's fusion blocks, in the order in which they run
   std::vector<std::vector<size_t>> launches;  // the fusion blocks of each
   std::vector<bool> concurrent;  // with the launch in front of it (launch/concurrent_launches.h); empty: none is
 

@@ -77,17 +77,14 @@ absl::StatusOr<std::vector<std::shared_ptr<const FusionKernel>>> KernelsOf(Compi
 // The part of the segments that passes over launches see: the copies that are elided, and all fusion blocks of other
 // segments, which are left out like these.
 struct SegmentView {
-  int loop = ecg::Loops::kOnce;
   std::vector<size_t> fusion_blocks;
   ElidedCopies elided;
 };
 
-absl::StatusOr<std::vector<SegmentView>> SegmentsFor(const Planned& planned) {
-  ASSIGN_OR_RETURN(const ecg::Loops loops, ecg::FindLoops(planned.graph));
-  std::set<size_t> boundaries;
+std::vector<SegmentView> ViewsOf(const Planned& planned) {
   std::vector<SegmentView> views;
-  for (LoopSegment& segment : SegmentsOf(planned.graph, loops, planned.plan.fusion_blocks, &boundaries)) {
-    SegmentView& view = views.emplace_back(SegmentView{segment.loop, std::move(segment.fusion_blocks), planned.elided});
+  for (const LoopSegment& segment : planned.segments) {
+    SegmentView& view = views.emplace_back(SegmentView{segment.fusion_blocks, planned.elided});
     size_t next = 0;
     for (size_t b = 0; b < planned.plan.fusion_blocks.size(); ++b) {
       if (next < view.fusion_blocks.size() && view.fusion_blocks[next] == b) {
@@ -109,7 +106,7 @@ absl::Status FindLaunchLoops(Planned* planned) {
 absl::Status MakeLaunches(BatchKernels which, Compilation* compilation) {
   Planned& planned = *compilation->planned;
   ASSIGN_OR_RETURN(const auto kernels, KernelsOf(compilation));
-  ASSIGN_OR_RETURN(const std::vector<SegmentView> segments, SegmentsFor(planned));
+  const std::vector<SegmentView> segments = ViewsOf(planned);
   planned.launches.clear();
   for (const SegmentView& segment : segments) {
     auto launches = fusion::BatchLaunches(kernels, segment.elided, *compilation->context.device, which);
@@ -164,10 +161,9 @@ absl::Status PlaceLoops(Compilation* compilation) {
   Planned& planned = *compilation->planned;
   ASSIGN_OR_RETURN(const ecg::Loops loops, ecg::FindLoops(planned.graph));
   planned.loops.memory = PlaceLoopValues(planned.graph, loops);
-  for (size_t b = 0; b < planned.plan.fusion_blocks.size(); ++b) {
-    if (loops.of_node[planned.plan.fusion_blocks[b].nodes[0]] == ecg::Loops::kBoundary)
-      planned.elided.fusion_blocks.insert(b);
-  }
+  std::set<size_t> boundaries;
+  planned.segments = SegmentsOf(planned.graph, loops, planned.plan.fusion_blocks, &boundaries);
+  planned.elided.fusion_blocks.insert(boundaries.begin(), boundaries.end());
   return absl::OkStatus();
 }
 
@@ -185,7 +181,7 @@ absl::Status BatchLaunches(Compilation* compilation) {
 absl::Status ConcurrentLaunches(Compilation* compilation) {
   Planned& planned = *compilation->planned;
   ASSIGN_OR_RETURN(const auto kernels, KernelsOf(compilation));
-  ASSIGN_OR_RETURN(const std::vector<SegmentView> segments, SegmentsFor(planned));
+  const std::vector<SegmentView> segments = ViewsOf(planned);
   const DeviceModel typical = compilation->context.device->WithTypicalRates();
   const GroupLaunches which =
       compilation->options.group_all_launches ? GroupLaunches::kAllThatMay : GroupLaunches::kThatGain;

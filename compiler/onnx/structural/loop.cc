@@ -3,6 +3,8 @@
 // is known, all are written, and the state is selected by whether the loop still runs (bodies have no effects). Scan
 // outputs then have room for all iterations, and their extent is the number that ran. The same holds for a carried
 // value to which each iteration appends.
+#include "compiler/ops/control/loop.h"
+
 #include <algorithm>
 #include <numeric>
 #include <optional>
@@ -14,14 +16,13 @@
 #include "compiler/onnx/structural/repeat.h"
 #include "compiler/onnx/structural/structural_op.h"
 #include "compiler/onnx/tensor_import.h"
-#include "compiler/ops/control/loop.h"
 #include "runtime/base/status_macros.h"
 
 namespace fusion::onnx_import {
 namespace {
 
 // An upper bound above this is taken for the limit of a type, not for the result of a computation.
-constexpr double kMostTrips = 1 << 20;
+constexpr double kMostBoundedTrips = 1 << 20;
 
 // Loop(M?, condition?, state…): body(iteration, condition, state…) → (condition, state…, scanned…).
 class Unrolling {
@@ -63,7 +64,7 @@ class Unrolling {
       if (!trips_.has_value()) {
         ASSIGN_OR_RETURN(trip_count_, AsScalar(importer_, trips));
         const auto known = importer_.canonical().RangesOf(trip_count_);
-        if (!known.has_value() || !(known->at(0).hi <= kMostTrips)) {
+        if (!known.has_value() || !(known->at(0).hi <= kMostBoundedTrips)) {
           return node_.Unsupported("its trip count (M) is computed at run time, and nothing bounds it");
         }
         trips_ = static_cast<int64_t>(std::max(0.0, known->at(0).hi));
@@ -108,7 +109,7 @@ class Unrolling {
     if (!runs_ || !trips_.has_value() || trip_count_ != ecg::kNone || running_ != ecg::kNone) return std::nullopt;
     Repetition loop;
     loop.trips = *trips_;
-    if (loop.trips < ops::kLeastTrips || loop.trips > ops::kMostTrips) return std::nullopt;
+    if (loop.trips < ops::kLeastTrips || loop.trips > ops::kMostKeptTrips) return std::nullopt;
     for (const ImportedValue& state : state_) {
       if (state.kind != ImportedValue::Kind::kTensor || state.tensor == ecg::kNone) return std::nullopt;
       loop.states.push_back(state.tensor);

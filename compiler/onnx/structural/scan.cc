@@ -138,7 +138,7 @@ absl::StatusOr<std::optional<Values>> Repeat(StructuralContext& importer, const 
     ASSIGN_OR_RETURN(const int64_t axis, CountedAxis(node, form.inputs.axes[k], static_cast<int64_t>(shape.size())));
     if (importer.canonical().extents.IsDynamic(input) || (k > 0 && shape[axis] != loop.trips)) return std::nullopt;
     loop.trips = shape[axis];
-    if (loop.trips < ops::kLeastTrips || loop.trips > ops::kMostTrips) return std::nullopt;
+    if (loop.trips < ops::kLeastTrips || loop.trips > ops::kMostKeptTrips) return std::nullopt;
     ASSIGN_OR_RETURN(loop.scanned.emplace_back(), MoveAxis(importer, input, axis, 0));
     loop.reversed_in.push_back(form.inputs.directions[k] != 0 ? 1 : 0);
   }

@@ -30,7 +30,7 @@ namespace fusion::ops {
 // From this many iterations on import keeps a loop. Fewer are written out: they fuse with what surrounds them.
 inline constexpr int64_t kLeastTrips = 4;
 // A run holds the arguments of each iteration, so longer loops are refused like loops that are written out.
-inline constexpr int64_t kMostTrips = 1 << 16;
+inline constexpr int64_t kMostKeptTrips = 1 << 16;
 
 inline constexpr char kLoopBegin[] = "LoopBegin", kLoopEnd[] = "LoopEnd", kLoopCopy[] = "LoopCopy";
 

@@ -325,7 +325,7 @@ class Decomposition {
     const ValueId running = Running();
     std::vector<OneDirection> directions;
     for (int64_t d = 0; d < form_.directions; ++d) directions.push_back(Begin(d, x));
-    const bool loop = form_.steps >= kLeastTrips && form_.steps <= kMostTrips && !IsDynamic();
+    const bool loop = form_.steps >= kLeastTrips && form_.steps <= kMostKeptTrips && !IsDynamic();
     for (OneDirection& one : directions) {
       if (loop) {
         RunLoop(running, &one);
