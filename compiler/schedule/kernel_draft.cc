@@ -16,7 +16,7 @@ using te::Index;
 using te::TensorId;
 
 // Past the end of a reduction axis of this extent, are all elements that the load reads the zeros that pad its
-// tensor's fusion blocks?
+// tensor's layout blocks?
 bool ReadsPadding(const te::ScalarNode& load, int64_t extent, const KernelDraft& draft) {
   const TensorId tensor = draft.kernel.buffers[load.tensor].tensor;
   if (tensor < 0) return false;

@@ -16,7 +16,7 @@ constexpr size_t kMostOperators = 64;
 // The paper's fixed number (§5.4).
 constexpr int kRegisters = 16;
 
-// Bytes of a task's part that the memory of a fusion block holds: shared memory, or the caches of one core.
+// Bytes of a task's part that block scope holds: shared memory, or the caches of one core.
 double BlockScopeBytes(const DeviceModel& device) {
   if (device.unit_limits.Known()) return static_cast<double>(device.unit_limits.shared_bytes);
   double bytes = 0;

@@ -25,7 +25,7 @@ class DeltaEvaluator {
   DeltaEvaluator(const KernelGraph& graph, const DeviceModel& device) : graph_(graph), device_(device) {}
 
   // Nothing for what cannot be one kernel: a compute-intensive vertex, a cycle, more operators than are scheduled at
-  // once, an intermediate result of which a task's part does not fit the memory of a fusion block.
+  // once, an intermediate result of which a task's part does not fit block scope.
   std::optional<Delta> Evaluate(const Pattern& pattern) const;
 
   int64_t evaluations() const { return evaluations_; }

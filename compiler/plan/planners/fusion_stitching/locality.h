@@ -1,5 +1,5 @@
 // Locality: into how many pieces an operator's result can be cut so that each piece needs one piece of an operand.
-// FusionStitching's reuse within a warp or a fusion block needs it ("data locality", §3.1, §4.2).
+// FusionStitching's reuse within a warp or a thread block needs it ("data locality", §3.1, §4.2).
 #ifndef FUSION_COMPILER_PLAN_PLANNERS_FUSION_STITCHING_LOCALITY_H_
 #define FUSION_COMPILER_PLAN_PLANNERS_FUSION_STITCHING_LOCALITY_H_
 
