@@ -321,7 +321,7 @@ afterwards (`tests/models/zoo.py --fresh`) say what it does elsewhere.
 
 {cpu}, {cpus} CPUs shared with other work; {versions}; {first} to {last}.
 
-- *Nodes* are the operators of the file, `Constant` not counted. What the papers count are layers of their own
+- *Nodes* are the operators of the file, `Constant` not counted. The papers count layers of their own
   exporters' graphs, so compare ratios.
 - The *fusion rate* is nodes by kernels, in brackets that of DNNFusion's Table 5. Theirs counts the layers of graphs in
   which a normalisation or an activation is several, so a model of 0.3 of their nodes cannot reach it with as few kernels.
@@ -331,9 +331,9 @@ afterwards (`tests/models/zoo.py --fresh`) say what it does elsewhere.
   size of an element's row: against the same model compiled with `--planner none --math strict`, and against
   onnxruntime's outputs (`--expect`), rows that tie matched; what it does not accept is named.
 - Detectors sort their rows by score. Where two scores tie, either order is right, and an error taken place by place is
-  that of two different boxes. `fusionctl verify --expect` matches such rows. Of 100 rows of Mask R-CNN (weights drawn with each tensor's original mean and deviation, normal input)
+  that of two different boxes. `fusionctl verify --expect` matches such rows. Among 100 rows of Mask R-CNN (weights drawn with each tensor's original mean and deviation, normal input)
   three pairs whose scores differ by 1.2e-7 had traded places, 0.90 of the largest coordinate; matched, boxes agree to
-  7.6e-05. What then differs is one mask, by 0.63, pasted into a box that is one pixel wide: the strict form of the same
+  7.6e-05. One mask then differs, by 0.63, pasted into a box that is one pixel wide: the strict form of the same
   program differs from the fused one by as much there, and nudged inputs move it by 0.63.
 """
 
