@@ -33,7 +33,7 @@ struct JobRow {
   std::string checks;    // what workers found in the finished bundle
   int64_t last_seq = 0;  // of the latest event; the store fills it on reading
   int attempts = 0;      // compilations of it that died; the store fills it on reading
-  // Of a submission (FindSubmission): the job that does its work, and where its own events end (0: with the job's).
+  // For a submission (FindSubmission): the job that does its work, and where its own events end (0: with the job's).
   std::string runs_as = {};
   int64_t left_seq = 0;
 };

@@ -120,6 +120,46 @@ def absent_files(files, root, made=()):
     return [named for named in absent if not any(re.fullmatch(pattern, named.text) for pattern in made)]
 
 
+# Metrics, targets and functions of the C interface begin so.
+OURS = re.compile(r"(?<![\w/.-])fusion_[a-z0-9_]+\b(?![/.])")
+
+
+def absent_names(files, root):
+    """Names such as fusion_jobs_total that documents have and no source has."""
+    known = set()
+    for path in files:
+        if path.suffix in (".h", ".cc", ".c", ".py", ".proto", ".cmake") or path.name == "CMakeLists.txt":
+            known.update(re.findall(r"\bfusion_[a-z0-9_]+", path.read_text(errors="replace")))
+    return [Named(path, number, name) for path in documents(files, root) for number, line, _ in lines_of_document(path)
+            for name in OURS.findall(line) if name not in known]
+
+
+DANGLING = re.compile(r"(?:Of|What|Nor|Whose)\b")
+
+
+def dangling_comments(files):
+    """Comments with a sentence that begins with "Of", "What", "Nor" or "Whose" and is no question: it has no subject in front.
+
+    Texts of kernels (.inc) and migrations are left alone, since their bytes are part of keys."""
+    for path in files:
+        if path.suffix not in (".h", ".cc", ".c", ".py", ".rules", ".proto"):
+            continue
+        mark = "#" if path.suffix in (".py", ".rules") else "//"
+        before, sentences = None, []
+        for number, line in enumerate(path.read_text(errors="replace").splitlines(), 1):
+            text = line.partition(mark)[2].strip() if line.lstrip().startswith(mark) else None
+            if text is None:
+                before = None
+                continue
+            starts = [text] if not before or before.endswith((".", ":", "?")) else []
+            starts += re.findall(r"[.;:] ([A-Z].*)", text)
+            sentences += [Named(path, number, start) for start in starts]
+            before = text
+        for named in sentences:
+            if DANGLING.match(named.text) and "?" not in named.text:
+                yield named
+
+
 def commands(path):
     """Lines of a document that call one of PROGRAMS: (Named with the whole command, program, words)."""
     for number, line, code in lines_of_document(path):

@@ -77,6 +77,14 @@ class DocumentsTest(unittest.TestCase):
         absent = documents.absent_files(self.files, ROOT, MADE)
         self.assertEqual([], [f"{named.where(ROOT)} names {named.text}" for named in absent])
 
+    def test_metrics_and_other_names_of_ours_exist(self):
+        absent = documents.absent_names(self.files, ROOT)
+        self.assertEqual([], [f"{named.where(ROOT)} names {named.text}" for named in absent])
+
+    def test_comments_begin_with_their_subject(self):
+        dangling = [f"{named.where(ROOT)}: {named.text}" for named in documents.dangling_comments(self.files)]
+        self.assertEqual([], dangling, "begin each sentence with its subject (CONTRIBUTING.md, Style)")
+
     @unittest.skipUnless(BUILT, "not all programs are built")
     def test_commands_are_those_of_the_programs(self):
         helps = Helps()
@@ -123,6 +131,17 @@ class FindsWhatIsStale(unittest.TestCase):
     def test_a_link_and_a_span_of_a_document(self):
         root, files = self.tree(README_md="[here](docs/guide.md), `a/one.h`, `a/two.h`, `a/`, `b/c/`\n", a__one_h="")
         self.assertEqual(self.absent(root, files), ["docs/guide.md", "a/two.h", "b/c/"])
+
+    def test_a_metric_that_no_source_counts(self):
+        root, files = self.tree(README_md="`fusion_jobs_total`, `fusion_job_total`, [x](a/fusion_b.h)\n",
+                                a__one_h="int x;  // \"fusion_jobs_total\"\n")
+        self.assertEqual([named.text for named in documents.absent_names(files, root)], ["fusion_job_total"])
+
+    def test_a_comment_without_a_subject(self):
+        text = ("// What it costs.\n// Is it? What then?\nint x;\n// Costs much. Of these one is\n// kept.\n"
+                "int y;  // What stands behind code is no sentence\n// which of\n// What follows.\n")
+        root, files = self.tree(a__one_h=text)
+        self.assertEqual([named.line for named in documents.dangling_comments(files)], [1, 4])
 
     def test_a_verb_and_a_flag(self):
         helps = Helps.__new__(Helps)

@@ -61,7 +61,7 @@ def check(ecg_opt, path, bless):
     got = run(args, graph)
     if FORMS[kind] in READABLE and not got.startswith("error: "):
         again = run([ecg_opt, "--print", READABLE[FORMS[kind]]], got)
-        # What a graph's passes did stands in front of it as comments, which are not printed again.
+        # Comments in front of a graph say what its passes did, and are not printed again.
         if again != "".join(line for line in got.splitlines(True) if not line.startswith(";")):
             return f"printed once more it differs:\n{got}{again}"
     actual = got.rstrip("\n").split("\n")

@@ -22,7 +22,7 @@ namespace {
 // another order. Defects move results by far more.
 constexpr double kSpreads = 8;
 constexpr double kUnits = 4;  // for an inexact result on which all runs happen to agree
-// What rewriting may add at most, in units of the largest element of the output.
+// The most that rewriting may add, in units of the largest element of the output.
 constexpr double kMostWidenedUnits = 64;
 // Sparsities that the runs use in turn. Most runs perturb everything and measure the spread; the others find
 // differences that need few errors at once.

@@ -86,8 +86,8 @@ class PlanSearch {
   PlanEstimate estimate_;
   std::map<std::pair<ecg::NodeId, ecg::NodeId>, std::string> reasons_;  // of edges that were decided anew
   std::map<FusionBlock, double> estimates_;                             // of fusion blocks, as Estimate returned them
-  // What was tried in vain: the estimates of the fusion blocks before and after. Models repeat themselves, and what did
-  // not help in one layer does not help in the next.
+  // Changes that were tried in vain: the estimates of the fusion blocks before and after. Models repeat themselves, and
+  // a change that did not help in one layer does not help in the next.
   std::set<std::vector<double>> vain_;
   int64_t plans_ = 0, kernels_ = 0, fits_ = 0, changes_ = 0;
 };
