@@ -49,6 +49,7 @@ struct Flags {
   double device_limit_s = 120;
   fusion::CompileProcessOptions compile;
   double compile_time_s = 3600;
+  int keep_days = 30;
 };
 
 void AddFlags(CLI::App* app, Flags* flags) {
@@ -88,6 +89,11 @@ void AddFlags(CLI::App* app, Flags* flags) {
       ->capture_default_str();
   app->add_option("--compile-program", flags->compile.program,
                   "program that compiles one model [fusion-compile-job beside this one]");
+  app->add_option("--keep-days", flags->keep_days,
+                  "days after which finished jobs are removed, with the models and bundles that no other job names; 0: "
+                  "never")
+      ->check(CLI::Range(0, 36500))
+      ->capture_default_str();
   app->add_option("--log-format", flags->log.format, "how lines of the log are written to stderr")
       ->check(CLI::IsMember(fusion::LogFormats()))
       ->capture_default_str();
@@ -109,6 +115,7 @@ int Serve(const Flags& flags, const fusion::Log& log) {
   if (const absl::Status rules = fusion::rewrite::CheckRules(); !rules.ok()) return Fail(rules, log);
   fusion::ServerOptions options = flags.options;
   options.log = log;
+  options.retention.keep = flags.keep_days == 0 ? absl::InfiniteDuration() : absl::Hours(24) * flags.keep_days;
   if (options.state_folder.empty()) options.state_folder = fusion::UserStateFolder();
   const std::string local_socket = absl::StrCat("unix:", options.state_folder, "/fusion.sock");
   // The workers beside this server, and an administrator who has lost every token, come by a socket.

@@ -24,6 +24,7 @@ namespace {
 constexpr int kExecutorThreads = 4;
 constexpr int kMaxCallThreads = 128;  // for unary calls and blob streams; polls and watches hold no thread
 constexpr int kMaxStreams = 96;       // of blobs and profiles; what is left answers other calls
+constexpr absl::Duration kCollectEvery = absl::Hours(1);
 constexpr absl::Duration kLongestPauseOfStream = absl::Minutes(5);
 
 // Whether the server reports that it serves.
@@ -97,6 +98,7 @@ struct Server::State {
   std::unique_ptr<Metrics> metrics = std::make_unique<Metrics>();
   std::unique_ptr<Store> store;
   std::unique_ptr<ArtifactStore> artifacts;
+  std::unique_ptr<Retention> retention;
   std::unique_ptr<Serving> serving;
   std::unique_ptr<Farm> farm;
   std::unique_ptr<JobRunner> jobs;
@@ -137,6 +139,7 @@ absl::Status Server::State::OpenStores(const ServerOptions& options) {
                                             counted->Observe(Metric::kDbCommitDuration, seconds);
                                           }}));
   ASSIGN_OR_RETURN(artifacts, ArtifactStore::Open(absl::StrCat(options.state_folder, "/blobs"), store.get()));
+  retention = std::make_unique<Retention>(store.get(), artifacts.get(), options.retention, options.log);
   farm = std::make_unique<Farm>(
       store.get(), artifacts.get(), metrics.get(),
       [rows = store.get(), files = artifacts.get()](const TaskRow& task, const std::string& result,
@@ -203,6 +206,7 @@ absl::Status Server::State::AddServices(const ServerOptions& options, grpc::Serv
   guard = std::make_unique<Guard>(options.identify ? options.identify : IdentifyBy(tokens.get(), options.tls.any()),
                                   options.log);
   expiry = std::make_unique<ExpiryWatch>(tokens.get(), guard.get());
+  services.push_back(MakeAdminService(guard.get(), retention.get()));
   services.push_back(MakeAuthService(guard.get(), tokens.get(), options.log));
   services.push_back(
       MakeCompileService(guard.get(), jobs.get(), store.get(), farm.get(), executor.get(), options.local_devices));
@@ -245,6 +249,7 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const ServerOptions& optio
   if (started.grpc == nullptr) return absl::InternalError("gRPC did not start");
   started.serving->Begin(started.grpc->GetHealthCheckService());
   started.jobs->Start();
+  started.retention->Start(kCollectEvery);
   return server;
 }
 

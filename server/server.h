@@ -13,6 +13,7 @@
 #include "server/auth/guard.h"
 #include "server/auth/tls.h"
 #include "server/jobs/job_runner.h"
+#include "server/retention/retention.h"
 #include "server/scheduler/scheduler.h"
 
 namespace fusion {
@@ -35,7 +36,8 @@ struct ServerOptions {
   // NOT_SERVING, so that the jobs that it has taken can still be stored. 0: no limit.
   int64_t least_free_bytes = int64_t{256} << 20;
   std::function<int64_t()> free_bytes = nullptr;  // a test's; else what the file system says
-  const LocalDevices* local_devices = nullptr;    // the devices of workers beside the server; must outlive the server
+  RetentionOptions retention;
+  const LocalDevices* local_devices = nullptr;  // the devices of workers beside the server; must outlive the server
 };
 
 class Server {

@@ -23,6 +23,7 @@ class Guard;
 class JobRunner;
 class LocalDevices;
 class Metrics;
+class Retention;
 class Store;
 class StreamPlaces;
 class TokenBook;
@@ -30,6 +31,7 @@ class TokenBook;
 extern const char kServerVersion[];  // the project's version, from CMakeLists.txt
 
 // `devices` may be null. `room` fails with RESOURCE_EXHAUSTED if the disk is too full to take uploads.
+std::unique_ptr<grpc::Service> MakeAdminService(Guard* guard, Retention* retention);
 std::unique_ptr<grpc::Service> MakeAuthService(Guard* guard, TokenBook* tokens, Log log);
 std::unique_ptr<grpc::Service> MakeCompileService(Guard* guard, JobRunner* jobs, Store* store, Farm* farm,
                                                   DiskExecutor* executor, const LocalDevices* devices);

@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "proto/admin.grpc.pb.h"
 #include "proto/auth.grpc.pb.h"
 #include "proto/blob.grpc.pb.h"
 #include "proto/channel/channel.h"
@@ -32,7 +33,8 @@ class GrpcConnection : public Connection {
     compile_ = v1::Compile::NewStub(channel);
     auth_ = v1::Auth::NewStub(channel);
     blobs_ = v1::Blobs::NewStub(channel);
-    admin_ = v1::WorkerAdmin::NewStub(channel);
+    workers_ = v1::WorkerAdmin::NewStub(channel);
+    admin_ = v1::Admin::NewStub(channel);
     profile_ = v1::Profile::NewStub(channel);
   }
 
@@ -162,7 +164,7 @@ class GrpcConnection : public Connection {
 
   absl::StatusOr<v1::ListWorkersResponse> ListWorkers() override {
     return Call<v1::ListWorkersResponse>(kCallTimeout, [&](auto* context, auto* response) {
-      return admin_->ListWorkers(context, v1::ListWorkersRequest(), response);
+      return workers_->ListWorkers(context, v1::ListWorkersRequest(), response);
     });
   }
   absl::StatusOr<v1::ProfileStats> ProfileStats() override {
@@ -204,8 +206,44 @@ class GrpcConnection : public Connection {
     }
     return ToAbsl(reader->Finish());
   }
+  absl::StatusOr<v1::PruneProfileResponse> PruneProfile(const v1::PruneProfileRequest& request) override {
+    return Call<v1::PruneProfileResponse>(kTransferTimeout, [&](auto* context, auto* response) {
+      return admin_->PruneProfile(context, request, response);
+    });
+  }
+
+  absl::StatusOr<v1::CollectResponse> Collect(const v1::CollectRequest& request) override {
+    return Call<v1::CollectResponse>(
+        kTransferTimeout, [&](auto* context, auto* response) { return admin_->Collect(context, request, response); });
+  }
+  absl::StatusOr<v1::CheckResult> Check(bool repair, const FileProgress& progress) override {
+    v1::CheckRequest request;
+    request.set_repair(repair);
+    return ReadToResult<v1::CheckProgress, v1::CheckResult>(
+        progress, [&](grpc::ClientContext* context) { return admin_->Check(context, request); });
+  }
+  absl::StatusOr<v1::BackUpResult> BackUp(const std::string& folder, const FileProgress& progress) override {
+    v1::BackUpRequest request;
+    request.set_folder(folder);
+    return ReadToResult<v1::BackUpProgress, v1::BackUpResult>(
+        progress, [&](grpc::ClientContext* context) { return admin_->BackUp(context, request); });
+  }
 
  private:
+  // Reads a stream of progress, the last message of which has the result.
+  template <typename Message, typename Result, typename Function>
+  absl::StatusOr<Result> ReadToResult(const FileProgress& progress, Function function) {
+    grpc::ClientContext context;
+    SetDeadline(&context, kTransferTimeout);
+    auto reader = function(&context);
+    Message message;
+    while (reader->Read(&message)) progress(message.done(), message.total());
+    const grpc::Status status = reader->Finish();
+    if (!status.ok()) return ToAbsl(status);
+    if (!message.has_result()) return absl::InternalError("the server ended without a result");
+    return std::move(*message.mutable_result());
+  }
+
   static void SetDeadline(grpc::ClientContext* context, absl::Duration timeout) {
     context->set_deadline(absl::ToChronoTime(absl::Now() + timeout));
   }
@@ -226,7 +264,8 @@ class GrpcConnection : public Connection {
   std::unique_ptr<v1::Compile::Stub> compile_;
   std::unique_ptr<v1::Auth::Stub> auth_;
   std::unique_ptr<v1::Blobs::Stub> blobs_;
-  std::unique_ptr<v1::WorkerAdmin::Stub> admin_;
+  std::unique_ptr<v1::WorkerAdmin::Stub> workers_;
+  std::unique_ptr<v1::Admin::Stub> admin_;
   std::unique_ptr<v1::Profile::Stub> profile_;
 };
 

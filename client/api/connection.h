@@ -11,6 +11,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
+#include "proto/admin.pb.h"
 #include "proto/auth.pb.h"
 #include "proto/blob.pb.h"
 #include "proto/channel/endpoint.h"
@@ -59,6 +60,13 @@ class Connection {
   virtual absl::StatusOr<v1::ProfileImportResponse> ProfileImport(const std::vector<v1::ProfileRecord>& records) = 0;
   virtual absl::Status ProfileExport(const v1::ProfileExportRequest& request,
                                      const std::function<absl::Status(const v1::ProfileRecord&)>& record) = 0;
+  virtual absl::StatusOr<v1::PruneProfileResponse> PruneProfile(const v1::PruneProfileRequest& request) = 0;
+
+  virtual absl::StatusOr<v1::CollectResponse> Collect(const v1::CollectRequest& request) = 0;
+  // Calls `progress` with how many of how many files are done.
+  using FileProgress = std::function<void(int64_t done, int64_t total)>;
+  virtual absl::StatusOr<v1::CheckResult> Check(bool repair, const FileProgress& progress) = 0;
+  virtual absl::StatusOr<v1::BackUpResult> BackUp(const std::string& folder, const FileProgress& progress) = 0;
 };
 
 // A Watch that survives restarts of the server: it attaches again after the last event seen, with growing pauses, until

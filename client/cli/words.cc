@@ -3,9 +3,11 @@
 #include <algorithm>
 #include <cmath>
 
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/time/time.h"
+#include "client/cli/exit_codes.h"
 
 namespace fusion {
 namespace {
@@ -61,6 +63,24 @@ std::string ShortDigest(const std::string& digest) {
 
 std::string Plural(int64_t count, const std::string& noun) {
   return absl::StrCat(CountInWords(count), " ", noun, count == 1 ? "" : "s");
+}
+
+absl::StatusOr<absl::Duration> ParseAge(absl::string_view option, const std::string& text) {
+  int64_t count = 0;
+  const absl::string_view number = absl::string_view(text).substr(0, text.empty() ? 0 : text.size() - 1);
+  if (absl::SimpleAtoi(number, &count) && count >= 0 && count <= 100000) {
+    switch (text.back()) {
+      case 'd':
+        return count * absl::Hours(24);
+      case 'h':
+        return absl::Hours(count);
+      case 'm':
+        return absl::Minutes(count);
+      case 's':
+        return absl::Seconds(count);
+    }
+  }
+  return UsageError(absl::StrCat(option, " is '", text, "'; say 90d, 12h, 30m or 45s"));
 }
 
 std::string Printable(const std::string& text) {

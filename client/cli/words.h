@@ -6,6 +6,10 @@
 #include <string>
 #include <vector>
 
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/time/time.h"
+
 namespace fusion {
 
 std::string BytesInWords(int64_t bytes);                     // "97.8 MiB"
@@ -15,6 +19,9 @@ std::string LatencyInWords(double ns);                       // "1.92 ms", "31.4
 std::string CountInWords(int64_t count);                     // "1,840"
 std::string ShortDigest(const std::string& digest);          // "3f9a…c2"
 std::string Plural(int64_t count, const std::string& noun);  // "1 worker", "2 workers"
+
+// Reads "90d", "12h", "30m" or "45s". Fails as a usage error that names the option.
+absl::StatusOr<absl::Duration> ParseAge(absl::string_view option, const std::string& text);
 
 // Replaces control characters (a model's name may hold any) by '?', so that no text from a file can control a terminal.
 std::string Printable(const std::string& text);

@@ -5,7 +5,6 @@
 #include <cstdio>
 #include <cstring>
 
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/time/clock.h"
@@ -18,24 +17,13 @@
 namespace fusion {
 namespace {
 
-// "90d", "12h", "30m", "45s", or "never", which is 0.
 absl::StatusOr<absl::Duration> ParseLifetime(const std::string& text) {
   if (text == "never") return absl::ZeroDuration();
-  int64_t count = 0;
-  const absl::string_view number = absl::string_view(text).substr(0, text.empty() ? 0 : text.size() - 1);
-  if (absl::SimpleAtoi(number, &count) && count > 0 && count <= 100000) {
-    switch (text.back()) {
-      case 'd':
-        return count * absl::Hours(24);
-      case 'h':
-        return absl::Hours(count);
-      case 'm':
-        return absl::Minutes(count);
-      case 's':
-        return absl::Seconds(count);
-    }
+  const absl::StatusOr<absl::Duration> age = ParseAge("--expires", text);
+  if (!age.ok() || *age == absl::ZeroDuration()) {
+    return UsageError(absl::StrCat("--expires is '", text, "'; say 90d, 12h, 30m, 45s or never"));
   }
-  return UsageError(absl::StrCat("--expires is '", text, "'; say 90d, 12h, 30m, 45s or never"));
+  return age;
 }
 
 // A new file that its owner alone may read.

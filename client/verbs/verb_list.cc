@@ -8,8 +8,9 @@ std::vector<std::unique_ptr<Verb>> AllVerbs() {
       MakeSubmitVerb,        MakePlanVerb,         MakeRunVerb,          MakeBenchVerb,        MakeVerifyVerb,
       MakeBundleInspectVerb, MakeBundleGetVerb,    MakeJobListVerb,      MakeJobGetVerb,       MakeJobWatchVerb,
       MakeJobCancelVerb,     MakeWorkerListVerb,   MakeProfileStatsVerb, MakeProfileQueryVerb, MakeProfileExportVerb,
-      MakeProfileImportVerb, MakeProfileMergeVerb, MakeTokenCreateVerb,  MakeTokenListVerb,    MakeTokenRevokeVerb,
-      MakeDoctorVerb,        MakeVersionVerb,
+      MakeProfileImportVerb, MakeProfileMergeVerb, MakeProfilePruneVerb, MakeAdminGcVerb,      MakeAdminCheckVerb,
+      MakeAdminBackupVerb,   MakeTokenCreateVerb,  MakeTokenListVerb,    MakeTokenRevokeVerb,  MakeDoctorVerb,
+      MakeVersionVerb,
   };
   std::vector<std::unique_ptr<Verb>> verbs;
   for (Maker make : kMakers) verbs.push_back(make());

@@ -70,6 +70,14 @@ class SqliteStore : public Store {
   absl::Status InsertToken(const TokenRow& token) override;
   absl::Status RevokeToken(const std::string& id, int64_t now_ms) override;
   absl::StatusOr<std::vector<TokenRow>> Tokens() override;
+  absl::StatusOr<ExpiredRows> ExpireRows(const Cutoffs& before, int limit) override;
+  absl::Status ScanReferences(const std::function<void(const Reference&)>& on_reference,
+                              const std::function<void(const std::string&, const std::string&)>& on_request) override;
+  absl::StatusOr<std::vector<BlobRow>> Blobs(const std::string& after, int limit) override;
+  absl::Status RemoveBlobs(absl::Span<const std::string> digests) override;
+  absl::StatusOr<int64_t> PruneMeasurements(const PruneFilter& filter, int limit) override;
+  absl::StatusOr<std::vector<std::string>> Faults() override;
+  absl::Status BackUp(const std::string& path) override;
   int write_queue_depth() const override { return writer_->queue_depth(); }
 
  private:

@@ -166,6 +166,30 @@ struct TokenRow {
   std::string created_by;
 };
 
+// Rows that are older than these times (Unix milliseconds) are not kept.
+struct Cutoffs {
+  int64_t jobs_ms = 0;  // final jobs, by their end, and results, by their making
+  int64_t tasks_ms = 0;
+  int64_t builds_ms = 0;
+};
+
+struct ExpiredRows {
+  int64_t jobs = 0, results = 0, tasks = 0, builds = 0;
+};
+
+enum class ReferenceKind { kBundle, kResult, kBinary, kTask, kModel };
+
+// A blob that a row needs.
+struct Reference {
+  ReferenceKind kind;
+  std::string digest, owner;  // owner: the id or the key of the row
+};
+
+struct PruneFilter {
+  int64_t before_ms = 0;           // rows that are older
+  std::string device_fingerprint;  // "" = any
+};
+
 class Store {
  public:
   virtual ~Store() = default;
@@ -263,6 +287,23 @@ class Store {
   virtual absl::Status InsertToken(const TokenRow& token) = 0;
   virtual absl::Status RevokeToken(const std::string& id, int64_t now_ms) = 0;
   virtual absl::StatusOr<std::vector<TokenRow>> Tokens() = 0;
+
+  // Retention. ExpireRows removes, all or none, at most `limit` rows of each kind: final jobs with their events and
+  // submissions, results of whose key no job is left, final tasks, and builds.
+  virtual absl::StatusOr<ExpiredRows> ExpireRows(const Cutoffs& before, int limit) = 0;
+  // Names every blob that some row needs, in one snapshot. The chunks of models stand in the requests of jobs, which
+  // the store does not read: `on_request` gets the id of each job and its request.
+  virtual absl::Status ScanReferences(
+      const std::function<void(const Reference&)>& on_reference,
+      const std::function<void(const std::string&, const std::string&)>& on_request) = 0;
+  virtual absl::StatusOr<std::vector<BlobRow>> Blobs(const std::string& after, int limit) = 0;  // ascending digests
+  virtual absl::Status RemoveBlobs(absl::Span<const std::string> digests) = 0;
+  // Removes at most `limit` measurements and returns how many. It may look at every row.
+  virtual absl::StatusOr<int64_t> PruneMeasurements(const PruneFilter& filter, int limit) = 0;
+  // Reads the whole database and says in words what is damaged.
+  virtual absl::StatusOr<std::vector<std::string>> Faults() = 0;
+  // Writes a copy as of one instant to a new file, which is not synced, while others read and write.
+  virtual absl::Status BackUp(const std::string& path) = 0;
 
   virtual int write_queue_depth() const = 0;
 };

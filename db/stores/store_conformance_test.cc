@@ -371,6 +371,67 @@ TEST_P(StoreConformance, Tokens) {
   EXPECT_EQ(tokens[1].created_by, "token id2");
 }
 
+TEST_P(StoreConformance, OldFinalRowsExpireInSteps) {
+  for (int i = 0; i < 5; ++i) {
+    const std::string id = "j-" + std::to_string(i), key(64, static_cast<char>('a' + i));
+    ASSERT_TRUE(store_->InsertJob(MakeJob(id, key), "e").ok());
+    if (i == 4) break;  // stays in flight
+    ASSERT_TRUE(store_->InsertJob(MakeJob("s-" + std::to_string(i), key), "e").ok()) << "joins";
+    JobRow job = store_->GetJob(id).value();
+    job.state = JobPhase::kSucceeded, job.finished_ms = 10 * (i + 1), job.bundle_digest = "bundle";
+    ASSERT_TRUE(store_->FinishJob(job, "e", ResultRow{key, "bundle", 3, "acc", job.finished_ms}).ok());
+  }
+  ExpiredRows expired = store_->ExpireRows({35, 0, 0}, 2).value();
+  EXPECT_EQ(expired.jobs, 2) << "no more than the limit, the oldest first";
+  EXPECT_EQ(expired.results, 2);
+  EXPECT_EQ(store_->FindSubmission("s-0").status().code(), absl::StatusCode::kNotFound);
+  EXPECT_TRUE(store_->JobEvents("j-0", 0, 10)->empty());
+  expired = store_->ExpireRows({35, 0, 0}, 2).value();
+  EXPECT_EQ(expired.jobs, 1);
+  EXPECT_EQ(store_->ExpireRows({35, 0, 0}, 2)->jobs, 0);
+  EXPECT_TRUE(store_->GetJob("j-3").ok() && store_->FindSubmission("s-3").ok());
+  EXPECT_TRUE(store_->GetJob("j-4").ok()) << "in flight, however old";
+  EXPECT_TRUE(store_->FindResult(std::string(64, 'd'))->has_value());
+  EXPECT_TRUE(store_->Faults()->empty());
+}
+
+TEST_P(StoreConformance, EveryRowThatNeedsABlobSaysSo) {
+  const std::string key(64, 'k');
+  ASSERT_TRUE(store_->InsertJob(MakeJob("j", key), "e").ok());
+  JobRow job = store_->GetJob("j").value();
+  job.state = JobPhase::kSucceeded, job.finished_ms = 1, job.bundle_digest = "bundle";
+  ASSERT_TRUE(store_->FinishJob(job, "e", ResultRow{key, "stored", 3, "acc", 1}).ok());
+  ASSERT_TRUE(store_->PutBuilds({BuildRow{key, "binary", 1}}).ok());
+  TaskRow queued, done;
+  queued.id = queued.key = "queued", queued.payload_digest = "payload";
+  done.id = done.key = "done", done.payload_digest = "old payload", done.result_digest = "answer";
+  done.state = TaskPhase::kDone;
+  ASSERT_TRUE(store_->PutTasks({queued, done}).ok());
+  std::vector<std::string> found;
+  ASSERT_TRUE(store_
+                  ->ScanReferences(
+                      [&](const Reference& reference) { found.push_back(reference.digest); },
+                      [&](const std::string& id, const std::string& request) { found.push_back(id + ":" + request); })
+                  .ok());
+  EXPECT_THAT(found, testing::UnorderedElementsAre("bundle", "stored", "binary", "payload", "answer",
+                                                   "j:" + std::string("\0bin", 4)));
+}
+
+TEST_P(StoreConformance, BlobsAreListedInPagesAndRemoved) {
+  const std::string a(64, 'a'), b(64, 'b'), c(64, 'c');
+  ASSERT_TRUE(store_->PutBlobs({{b, 2, 5}, {a, 1, 5}, {c, 3, 5}}).ok());
+  const auto digests = [&](const std::string& after, int limit) {
+    std::vector<std::string> all;
+    for (const BlobRow& row : store_->Blobs(after, limit).value()) all.push_back(row.digest);
+    return all;
+  };
+  EXPECT_THAT(digests("", 2), testing::ElementsAre(a, b));
+  EXPECT_THAT(digests(b, 2), testing::ElementsAre(c));
+  ASSERT_TRUE(store_->RemoveBlobs({b, "unknown"}).ok());
+  EXPECT_THAT(digests("", 9), testing::ElementsAre(a, c));
+  EXPECT_FALSE(store_->BlobSizes({b})->at(0).has_value());
+}
+
 INSTANTIATE_TEST_SUITE_P(Engines, StoreConformance, testing::Values(&MakeSqlite));
 
 }  // namespace

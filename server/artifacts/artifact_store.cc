@@ -10,6 +10,7 @@
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
+#include <optional>
 #include <set>
 
 #include "absl/cleanup/cleanup.h"
@@ -44,12 +45,13 @@ bool IsDigest(const std::string& text) {
          std::all_of(text.begin(), text.end(), [](char c) { return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f'); });
 }
 
-absl::StatusOr<std::unique_ptr<ArtifactStore>> ArtifactStore::Open(const std::string& folder, Store* store) {
+absl::StatusOr<std::unique_ptr<ArtifactStore>> ArtifactStore::Open(const std::string& folder, Store* store,
+                                                                   SteadyClock clock) {
   std::error_code error;
   std::filesystem::remove_all(absl::StrCat(folder, "/tmp"), error);
   std::filesystem::create_directories(absl::StrCat(folder, "/tmp"), error);
   if (error) return ErrnoStatus(error.value(), absl::StrCat("cannot make ", folder, "/tmp"));
-  return std::unique_ptr<ArtifactStore>(new ArtifactStore(folder, store));
+  return std::unique_ptr<ArtifactStore>(new ArtifactStore(folder, store, std::move(clock)));
 }
 
 std::string ArtifactStore::PathOf(const std::string& digest) const {
@@ -111,6 +113,8 @@ absl::Status ArtifactStore::Install(absl::Span<const std::unique_ptr<Upload>> up
 }
 
 absl::Status ArtifactStore::Name(absl::Span<const Finished> files) {
+  absl::ReaderMutexLock no_sweep(&sweep_);
+  for (const Finished& file : files) Touch(file.artifact.digest);
   std::set<std::string> folders;
   std::vector<BlobRow> rows;
   for (const Finished& file : files) {
@@ -182,12 +186,21 @@ absl::StatusOr<ArtifactStore::Place> ArtifactStore::Find(const std::string& dige
   return Place{PathOf(digest), size_bytes};
 }
 
-absl::StatusOr<int64_t> ArtifactStore::SizeBytes(const std::string& digest) {
-  ASSIGN_OR_RETURN(auto sizes, store_->BlobSizes({digest}));
+bool ArtifactStore::IsThere(const std::string& digest, std::optional<int64_t> size_bytes) const {
   struct stat info;
-  if (!sizes[0].has_value() || stat(PathOf(digest).c_str(), &info) != 0 || info.st_size != *sizes[0]) {
-    return absl::NotFoundError(absl::StrCat("no blob ", digest));
-  }
+  return size_bytes.has_value() && stat(PathOf(digest).c_str(), &info) == 0 && info.st_size == *size_bytes;
+}
+
+void ArtifactStore::Touch(const std::string& digest) {
+  absl::MutexLock lock(&mutex_);
+  touched_[digest] = clock_();
+}
+
+absl::StatusOr<int64_t> ArtifactStore::SizeBytes(const std::string& digest) {
+  absl::ReaderMutexLock no_sweep(&sweep_);
+  ASSIGN_OR_RETURN(auto sizes, store_->BlobSizes({digest}));
+  if (!IsThere(digest, sizes[0])) return absl::NotFoundError(absl::StrCat("no blob ", digest));
+  Touch(digest);
   return *sizes[0];
 }
 
@@ -197,11 +210,13 @@ int64_t ArtifactStore::FreeBytes() const {
 }
 
 absl::StatusOr<std::vector<std::string>> ArtifactStore::Missing(absl::Span<const std::string> digests) {
+  absl::ReaderMutexLock no_sweep(&sweep_);
   ASSIGN_OR_RETURN(auto sizes, store_->BlobSizes(digests));
   std::vector<std::string> missing;
   for (size_t i = 0; i < digests.size(); ++i) {
-    struct stat info;
-    if (!sizes[i].has_value() || stat(PathOf(digests[i]).c_str(), &info) != 0 || info.st_size != *sizes[i]) {
+    if (IsThere(digests[i], sizes[i])) {
+      Touch(digests[i]);
+    } else {
       missing.push_back(digests[i]);
     }
   }
@@ -219,12 +234,20 @@ absl::Status ArtifactStore::Stream(const std::string& digest, int64_t offset, in
   if (fd < 0) return ErrnoStatus(errno, absl::StrCat("cannot open blob ", digest));
   auto closer = absl::MakeCleanup([fd] { close(fd); });
   std::string buffer(static_cast<size_t>(std::min(piece_bytes, std::max<int64_t>(size_bytes - offset, 1))), '\0');
+  std::optional<Sha256> hash;
+  if (offset == 0) hash.emplace();
   while (offset < size_bytes) {
     const ssize_t got = pread(fd, buffer.data(), buffer.size(), offset);
     if (got < 0 && errno == EINTR) continue;
     if (got <= 0) return ErrnoStatus(got < 0 ? errno : EIO, absl::StrCat("cannot read blob ", digest));
-    RETURN_IF_ERROR(sink(absl::string_view(buffer.data(), static_cast<size_t>(got))));
+    const absl::string_view piece(buffer.data(), static_cast<size_t>(got));
+    if (hash.has_value()) hash->Update(piece);
+    RETURN_IF_ERROR(sink(piece));
     offset += got;
+  }
+  if (hash.has_value() && hash->FinishHex() != digest) {
+    return absl::DataLossError(absl::StrCat(
+        "blob ", digest, " is damaged on the server's disk; 'fusionctl admin check --repair' sets it aside"));
   }
   return absl::OkStatus();
 }

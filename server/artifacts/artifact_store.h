@@ -1,5 +1,6 @@
 // ArtifactStore: content-addressed files in one folder, at `ab/abcd…` for their SHA-256. A file appears by rename after
-// its bytes and its folder are on disk, and gets its row only then, so a file with a row is complete. Thread-safe.
+// its bytes and its folder are on disk, and gets its row only then, so a file with a row is complete. Only Sweep and
+// SetAside take files away. Thread-safe.
 #ifndef FUSION_SERVER_ARTIFACTS_ARTIFACT_STORE_H_
 #define FUSION_SERVER_ARTIFACTS_ARTIFACT_STORE_H_
 
@@ -7,6 +8,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -14,10 +16,12 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/synchronization/mutex.h"
+#include "absl/time/time.h"
 #include "absl/types/span.h"
 #include "db/stores/store.h"
 #include "runtime/base/errno_status.h"
 #include "runtime/base/sha256.h"
+#include "runtime/base/steady_clock.h"
 
 namespace fusion {
 
@@ -32,7 +36,8 @@ struct Artifact {
 class ArtifactStore {
  public:
   // Creates `folder` if needed and empties its `tmp`. `store` must outlive the result.
-  static absl::StatusOr<std::unique_ptr<ArtifactStore>> Open(const std::string& folder, Store* store);
+  static absl::StatusOr<std::unique_ptr<ArtifactStore>> Open(const std::string& folder, Store* store,
+                                                             SteadyClock clock = SteadyNow);
 
   absl::StatusOr<Artifact> Put(absl::string_view bytes);
   // Takes over a finished file on the same file system by renaming it.
@@ -60,13 +65,32 @@ class ArtifactStore {
   // The file must not change while it is lent. For bundles that a worker needs for one task.
   absl::StatusOr<std::unique_ptr<Lent>> Lend(const std::string& path);
   // Calls `sink` with pieces of at most `piece_bytes`, beginning at `offset`. Stops at the first error of `sink` and
-  // returns it.
+  // returns it. A blob that is read from its beginning is held to its digest: DATA_LOSS after the last piece names it.
   absl::Status Stream(const std::string& digest, int64_t offset, int64_t piece_bytes,
                       const std::function<absl::Status(absl::string_view)>& sink);
   absl::StatusOr<std::vector<std::string>> Missing(absl::Span<const std::string> digests);
   // Returns the size, or NOT_FOUND.
   absl::StatusOr<int64_t> SizeBytes(const std::string& digest);
   int64_t FreeBytes() const;  // of the file system; -1 if it does not report that
+
+  struct Swept {
+    int64_t blobs = 0, bytes = 0;
+    int64_t strays = 0;  // files without a row: a crash came between the two
+  };
+  // Removes blobs that `is_live` does not name, their rows first. Whoever has just put a blob, or has just been told
+  // that it is there, is about to refer to it: what was put, read or asked for within the last `grace` stays, and so
+  // does a blob that is no older. Other calls wait for a few hundred files at most.
+  absl::StatusOr<Swept> Sweep(const std::function<bool(const std::string& digest)>& is_live, absl::Duration grace);
+
+  // What became of a blob's bytes.
+  enum class Condition { kGood, kMissing, kDamaged };
+  absl::StatusOr<Condition> Examine(const std::string& digest);
+  // Takes away a blob's row, so that it counts as missing and is made or uploaded again, and moves what is left of its
+  // file to `damaged/`.
+  absl::Status SetAside(const std::string& digest);
+  // Copies a blob's file to its place below another folder of the same layout, and holds it to its digest (DATA_LOSS).
+  // The copy is not synced.
+  absl::Status CopyTo(const std::string& digest, const std::string& folder);
 
   // A file that is being written. Destroying it unfinished leaves nothing behind.
   class Upload {
@@ -97,7 +121,8 @@ class ArtifactStore {
   absl::Status Install(absl::Span<const std::unique_ptr<Upload>> uploads);
 
  private:
-  ArtifactStore(std::string folder, Store* store) : folder_(std::move(folder)), store_(store) {}
+  ArtifactStore(std::string folder, Store* store, SteadyClock clock)
+      : folder_(std::move(folder)), store_(store), clock_(std::move(clock)) {}
   std::string PathOf(const std::string& digest) const;
   struct Place {
     std::string path;
@@ -111,11 +136,21 @@ class ArtifactStore {
   };
   // Gives complete and synced files their names, makes the names durable, and then adds all rows.
   absl::Status Name(absl::Span<const Finished> files);
+  bool IsThere(const std::string& digest, std::optional<int64_t> size_bytes) const;
+  void Touch(const std::string& digest);
+  // Removes those of a few blobs that may go, under the exclusive lock.
+  absl::Status SweepSome(absl::Span<const BlobRow> blobs, absl::Duration grace, Swept* swept);
+  absl::Status SweepStrays(absl::Duration grace, Swept* swept);
 
   const std::string folder_;
   Store* const store_;
+  const SteadyClock clock_;
+  // A sweep holds it alone while it removes blobs; whoever finds or names a blob shares it, from the look at the row
+  // to the note in `touched_`, or from the name to the row.
+  absl::Mutex sweep_;
   absl::Mutex mutex_;
-  std::multimap<std::string, Place> lent_ ABSL_GUARDED_BY(mutex_);  // by digest: equal files may be lent twice
+  std::map<std::string, absl::Time> touched_ ABSL_GUARDED_BY(mutex_);  // since the last sweep
+  std::multimap<std::string, Place> lent_ ABSL_GUARDED_BY(mutex_);     // by digest: equal files may be lent twice
 };
 
 }  // namespace fusion

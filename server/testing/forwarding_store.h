@@ -105,6 +105,22 @@ class ForwardingStore : public Store {
   absl::Status InsertToken(const TokenRow& token) override { return store_->InsertToken(token); }
   absl::Status RevokeToken(const std::string& id, int64_t now_ms) override { return store_->RevokeToken(id, now_ms); }
   absl::StatusOr<std::vector<TokenRow>> Tokens() override { return store_->Tokens(); }
+  absl::StatusOr<ExpiredRows> ExpireRows(const Cutoffs& before, int limit) override {
+    return store_->ExpireRows(before, limit);
+  }
+  absl::Status ScanReferences(const std::function<void(const Reference&)>& on_reference,
+                              const std::function<void(const std::string&, const std::string&)>& on_request) override {
+    return store_->ScanReferences(on_reference, on_request);
+  }
+  absl::StatusOr<std::vector<BlobRow>> Blobs(const std::string& after, int limit) override {
+    return store_->Blobs(after, limit);
+  }
+  absl::Status RemoveBlobs(absl::Span<const std::string> digests) override { return store_->RemoveBlobs(digests); }
+  absl::StatusOr<int64_t> PruneMeasurements(const PruneFilter& filter, int limit) override {
+    return store_->PruneMeasurements(filter, limit);
+  }
+  absl::StatusOr<std::vector<std::string>> Faults() override { return store_->Faults(); }
+  absl::Status BackUp(const std::string& path) override { return store_->BackUp(path); }
   int write_queue_depth() const override { return store_->write_queue_depth(); }
 
  private:

@@ -1,0 +1,116 @@
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "db/stores/sqlite_store.h"
+#include "runtime/base/status_macros.h"
+
+namespace fusion {
+namespace {
+
+// Removes the rows of `table` whose keys `chosen` selects, and counts them.
+absl::Status Remove(Connection& db, const std::string& table, const std::string& key, const std::string& chosen,
+                    const std::vector<SqlValue>& values, int64_t* removed) {
+  RETURN_IF_ERROR(db.Run(absl::StrCat("DELETE FROM ", table, " WHERE ", key, " IN (", chosen, ")"), values));
+  *removed = db.changed_rows();
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<ExpiredRows> SqliteStore::ExpireRows(const Cutoffs& before, int limit) {
+  ExpiredRows expired;
+  RETURN_IF_ERROR(writer_->Write([&](Connection& db) -> absl::Status {
+    const int64_t most = limit;
+    RETURN_IF_ERROR(Remove(db, "jobs", "number",
+                           "SELECT number FROM jobs WHERE state > 2 AND finished_ms < ? ORDER BY finished_ms LIMIT ?",
+                           {before.jobs_ms, most}, &expired.jobs));
+    RETURN_IF_ERROR(Remove(db, "results", "key",
+                           "SELECT key FROM results WHERE created_ms < ? AND "
+                           "NOT EXISTS (SELECT 1 FROM jobs WHERE jobs.key = results.key) LIMIT ?",
+                           {before.jobs_ms, most}, &expired.results));
+    RETURN_IF_ERROR(Remove(db, "tasks", "id",
+                           "SELECT id FROM tasks WHERE state > 2 AND updated_ms < ? ORDER BY updated_ms LIMIT ?",
+                           {before.tasks_ms, most}, &expired.tasks));
+    return Remove(db, "builds", "key", "SELECT key FROM builds WHERE created_ms < ? LIMIT ?", {before.builds_ms, most},
+                  &expired.builds);
+  }));
+  return expired;
+}
+
+absl::Status SqliteStore::ScanReferences(
+    const std::function<void(const Reference&)>& on_reference,
+    const std::function<void(const std::string&, const std::string&)>& on_request) {
+  struct Source {
+    ReferenceKind kind;
+    const char* sql;
+  };
+  // One row for each digest; the owner's name is for people.
+  constexpr Source kSources[] = {
+      {ReferenceKind::kBundle, "SELECT bundle_digest, id FROM jobs WHERE bundle_digest <> ''"},
+      {ReferenceKind::kResult, "SELECT bundle_digest, key FROM results"},
+      {ReferenceKind::kBinary, "SELECT binary_digest, key FROM builds"},
+      {ReferenceKind::kTask, "SELECT payload_digest, id FROM tasks WHERE state < 3"},
+      {ReferenceKind::kTask, "SELECT result_digest, id FROM tasks WHERE result_digest <> ''"},
+  };
+  return Read([&](Connection& db) -> absl::Status {
+    for (const Source& source : kSources) {
+      RETURN_IF_ERROR(db.Query(source.sql, {}, [&](const SqlRow& row) {
+        on_reference({source.kind, row.Text(0), row.Text(1)});
+      }));
+    }
+    return db.Query("SELECT id, request FROM jobs", {},
+                    [&](const SqlRow& row) { on_request(row.Text(0), row.Text(1)); });
+  });
+}
+
+absl::StatusOr<std::vector<BlobRow>> SqliteStore::Blobs(const std::string& after, int limit) {
+  std::vector<BlobRow> blobs;
+  const absl::Status read = Read([&](Connection& db) {
+    return db.Query("SELECT digest, size_bytes, created_ms FROM blobs WHERE digest > ? ORDER BY digest LIMIT ?",
+                    {after, int64_t{limit}}, [&](const SqlRow& row) {
+                      blobs.push_back({row.Text(0), row.Int(1), row.Int(2)});
+                    });
+  });
+  if (!read.ok()) return read;
+  return blobs;
+}
+
+absl::Status SqliteStore::RemoveBlobs(absl::Span<const std::string> digests) {
+  return writer_->Write([&](Connection& db) -> absl::Status {
+    for (const std::string& digest : digests) {
+      RETURN_IF_ERROR(db.Run("DELETE FROM blobs WHERE digest = ?", {digest}));
+    }
+    return absl::OkStatus();
+  });
+}
+
+absl::StatusOr<int64_t> SqliteStore::PruneMeasurements(const PruneFilter& filter, int limit) {
+  int64_t removed = 0;
+  RETURN_IF_ERROR(writer_->Write([&](Connection& db) {
+    return Remove(db, "measurements", "id",
+                  "SELECT id FROM measurements WHERE time_ms < ? AND (?2 = '' OR device_fingerprint = ?2) LIMIT ?",
+                  {filter.before_ms, filter.device_fingerprint, int64_t{limit}}, &removed);
+  }));
+  return removed;
+}
+
+absl::StatusOr<std::vector<std::string>> SqliteStore::Faults() {
+  std::vector<std::string> faults;
+  const absl::Status read = Read([&](Connection& db) -> absl::Status {
+    RETURN_IF_ERROR(db.Query("PRAGMA integrity_check(100)", {}, [&](const SqlRow& row) {
+      if (row.Text(0) != "ok") faults.push_back(row.Text(0));
+    }));
+    return db.Query("PRAGMA foreign_key_check", {}, [&](const SqlRow& row) {
+      faults.push_back(absl::StrCat("a row of ", row.Text(0), " belongs to a row of ", row.Text(2), " that is gone"));
+    });
+  });
+  if (!read.ok()) return read;
+  return faults;
+}
+
+absl::Status SqliteStore::BackUp(const std::string& path) {
+  ASSIGN_OR_RETURN(std::unique_ptr<Connection> connection, Connection::Open(path_, Connection::Mode::kReadOnly));
+  return connection->Run("VACUUM INTO ?", {path});
+}
+
+}  // namespace fusion

@@ -1,0 +1,89 @@
+// Retention: what the server keeps, for how long, and whether it is still sound. Thread-safe; calls run one at a time.
+#ifndef FUSION_SERVER_RETENTION_RETENTION_H_
+#define FUSION_SERVER_RETENTION_RETENTION_H_
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/synchronization/notification.h"
+#include "absl/time/time.h"
+#include "db/stores/store.h"
+#include "runtime/log/log.h"
+#include "server/artifacts/artifact_store.h"
+
+namespace fusion {
+
+struct RetentionOptions {
+  // Final jobs and what they name (models, bundles), and binaries, are kept that long. Infinite: for ever.
+  absl::Duration keep = absl::Hours(24 * 30);
+  // Final tasks are kept that long, for those who look for the reason of a failure.
+  absl::Duration keep_tasks = absl::Hours(24);
+  // Blobs that nothing names yet are kept that long: an upload comes before its submission.
+  absl::Duration grace = absl::Hours(1);
+};
+
+class Retention {
+ public:
+  // `store` and `artifacts` must outlive the result.
+  Retention(Store* store, ArtifactStore* artifacts, RetentionOptions options, Log log)
+      : store_(store), artifacts_(artifacts), options_(options), log_(std::move(log)) {}
+  ~Retention();
+  const RetentionOptions& options() const { return options_; }
+
+  // Collects every `period` from now on, on a thread of its own, until the object is destroyed.
+  void Start(absl::Duration period);
+
+  struct Collected {
+    ExpiredRows rows;
+    ArtifactStore::Swept blobs;
+  };
+  absl::StatusOr<Collected> Collect(const RetentionOptions& options);
+
+  // Called with how many of how many blobs are done. If it returns false, the work ends with CANCELLED.
+  using Progress = std::function<bool(int64_t done, int64_t total)>;
+
+  struct Finding {
+    std::string what;  // "blob 3f9a… is damaged: the bundle of job j-…, …"
+    bool mended = false;
+  };
+  struct Checked {
+    int64_t blobs = 0, bytes = 0;
+    std::vector<Finding> findings;
+  };
+  // Reads everything. With `repair`, blobs that are damaged or missing are set aside: the next one who needs such a
+  // blob makes or uploads it again. What is damaged in the database itself is only named.
+  absl::StatusOr<Checked> Check(bool repair, const Progress& progress);
+
+  struct BackedUp {
+    int64_t blobs = 0, bytes = 0;
+  };
+  // Makes `folder`, an absolute path that does not exist, a state folder as of one instant, on disk when the call
+  // returns; it appears under its name only then. Fails with INVALID_ARGUMENT for another path, DATA_LOSS for a damaged
+  // blob.
+  absl::StatusOr<BackedUp> BackUp(const std::string& folder, const Progress& progress);
+
+  // Removes measurements and returns how many.
+  absl::StatusOr<int64_t> Prune(const PruneFilter& filter);
+
+ private:
+  // Who needs each blob, in words.
+  absl::StatusOr<std::map<std::string, std::vector<std::string>>> Owners();
+
+  Store* const store_;
+  ArtifactStore* const artifacts_;
+  const RetentionOptions options_;
+  const Log log_;
+  absl::Mutex running_;
+  absl::Notification stop_;
+  std::thread thread_;
+};
+
+}  // namespace fusion
+
+#endif  // FUSION_SERVER_RETENTION_RETENTION_H_
