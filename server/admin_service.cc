@@ -13,11 +13,11 @@ namespace {
 
 constexpr int64_t kMostFindings = 1000;  // of one answer: a receiver accepts at most 4 MiB
 
-// Sends progress a hundred times at most, and stops when the caller has gone.
+// Sends progress some hundred times, but for the end, which the last message tells, and stops when the caller has gone.
 template <typename Message>
 Retention::Progress Reporter(grpc::ServerContext* context, grpc::ServerWriter<Message>* writer) {
   return [context, writer](int64_t done, int64_t total) {
-    if (done % std::max<int64_t>(total / 100, 1) == 0) {
+    if (done < total && done % std::max<int64_t>(total / 100, 1) == 0) {
       Message message;
       message.set_done(done);
       message.set_total(total);

@@ -12,6 +12,11 @@
 namespace fusion {
 namespace {
 
+// The server refuses what stands on the command line here: an age or a folder.
+absl::Status AsUsage(const absl::Status& status) {
+  return absl::IsInvalidArgument(status) ? UsageError(std::string(status.message())) : status;
+}
+
 class AdminGcVerb : public Verb {
  public:
   std::string name() const override { return "admin gc"; }
@@ -34,7 +39,7 @@ class AdminGcVerb : public Verb {
       option == std::string("--keep") ? request.set_keep_ms(ms) : request.set_grace_ms(ms);
     }
     const auto collected = Connection::Open(common.endpoint)->Collect(request);
-    if (!collected.ok()) return Fail(collected.status());
+    if (!collected.ok()) return Fail(AsUsage(collected.status()));
     if (format_ == "json") {
       std::printf("%s\n", ProtoToJson(*collected).c_str());
       return kExitOk;
@@ -101,7 +106,7 @@ class AdminBackupVerb : public Verb {
     const auto copied = Connection::Open(common.endpoint)->BackUp(folder_, [&](int64_t done, int64_t total) {
       progress.Now("backup", absl::StrCat(CountInWords(done), " of ", Plural(total, "file")), done, total);
     });
-    if (!copied.ok()) return Fail(copied.status());
+    if (!copied.ok()) return Fail(AsUsage(copied.status()));
     if (format_ == "json") {
       std::printf("%s\n", ProtoToJson(*copied).c_str());
     } else {
@@ -131,7 +136,7 @@ class ProfilePruneVerb : public Verb {
     request.set_older_than_ms(absl::ToInt64Milliseconds(*age));
     request.set_device_fingerprint(device_);
     const auto pruned = Connection::Open(common.endpoint)->PruneProfile(request);
-    if (!pruned.ok()) return Fail(pruned.status());
+    if (!pruned.ok()) return Fail(AsUsage(pruned.status()));
     if (format_ == "json") {
       std::printf("%s\n", ProtoToJson(*pruned).c_str());
     } else {

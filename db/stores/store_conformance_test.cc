@@ -422,7 +422,8 @@ TEST_P(StoreConformance, BlobsAreListedInPagesAndRemoved) {
   ASSERT_TRUE(store_->PutBlobs({{b, 2, 5}, {a, 1, 5}, {c, 3, 5}}).ok());
   const auto digests = [&](const std::string& after, int limit) {
     std::vector<std::string> all;
-    for (const BlobRow& row : store_->Blobs(after, limit).value()) all.push_back(row.digest);
+    const std::vector<BlobRow> rows = store_->Blobs(after, limit).value();
+    for (const BlobRow& row : rows) all.push_back(row.digest);
     return all;
   };
   EXPECT_THAT(digests("", 2), testing::ElementsAre(a, b));

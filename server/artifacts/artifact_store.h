@@ -82,7 +82,7 @@ class ArtifactStore {
   // does a blob that is no older. Other calls wait for a few hundred files at most.
   absl::StatusOr<Swept> Sweep(const std::function<bool(const std::string& digest)>& is_live, absl::Duration grace);
 
-  // What became of a blob's bytes.
+  // The state of a blob's bytes.
   enum class Condition { kGood, kMissing, kDamaged };
   absl::StatusOr<Condition> Examine(const std::string& digest);
   // Takes away a blob's row, so that it counts as missing and is made or uploaded again, and moves what is left of its

@@ -1,4 +1,4 @@
-// What a sweep takes, what it leaves, and what happens to blobs that are damaged.
+// The blobs that a sweep takes and leaves, and those that are damaged.
 #include <gtest/gtest.h>
 
 #include <filesystem>

@@ -40,7 +40,7 @@ constexpr size_t kMostLastWords = 600;
 // How long a process may take to end after its last message.
 constexpr absl::Duration kGrace = absl::Seconds(2);
 
-// What the loader and sanitizers read. Everything else of the server's environment, tokens and proxies among it, stays.
+// The variables that the loader and sanitizers read. Everything else of the server's environment, tokens and proxies among it, stays.
 std::vector<std::string> Environment(const std::string& folder) {
   std::vector<std::string> environment = {absl::StrCat("TMPDIR=", folder)};
   for (const char* name : {"LD_LIBRARY_PATH", "ASAN_OPTIONS", "UBSAN_OPTIONS", "TSAN_OPTIONS"}) {

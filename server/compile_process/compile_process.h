@@ -1,5 +1,5 @@
 // Compilations in processes of their own. fusiond starts fusion-compile-job for each, answers its questions from the
-// CompileContext of the caller, and ends it when the caller cancels. What the process does to itself (an abort, an
+// CompileContext of the caller, and ends it when the caller cancels. Harm that the process does to itself (an abort, an
 // endless loop, more memory than there is) is the failure of one call, with its evidence.
 //
 // The process gets its model, its work folder and one end of a pair of sockets: no other descriptor, and of the

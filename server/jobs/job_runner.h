@@ -111,7 +111,7 @@ class JobRunner {
   bool HasPlace() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Gives up the place of a running job while it waits for a worker that is not there, and waits for one afterwards.
   void Away(bool away);
-  // What a running job is told and asks.
+  // The questions and news of a running job.
   struct Hooks {
     std::function<bool()> cancelled;          // by the user or by a shutdown
     std::function<bool()> cancelled_by_user;  // what the farm asks: it ends its waits at a shutdown itself

@@ -57,7 +57,7 @@ class Retention {
     std::vector<Finding> findings;
   };
   // Reads everything. With `repair`, blobs that are damaged or missing are set aside: the next one who needs such a
-  // blob makes or uploads it again. What is damaged in the database itself is only named.
+  // blob makes or uploads it again. Damage in the database itself is only named.
   absl::StatusOr<Checked> Check(bool repair, const Progress& progress);
 
   struct BackedUp {

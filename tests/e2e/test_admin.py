@@ -19,12 +19,13 @@ class Keeping(harness.ServerTest):
         self.collect("--grace", "0s")  # trials and payloads that are over
         before = self.blobs()
         self.assertGreater(len(before), 0)
-        self.assertEqual(self.collect()["blobs"], 0, "nothing is old enough")
+        self.assertEqual(int(self.collect()["blobs"]), 0, "nothing is old enough")
+        jobs = len(self.ctl("job", "list", "-o", "json").json()["jobs"])
         collected = self.collect("--keep", "0s", "--grace", "0s")
-        self.assertEqual(collected["jobs"], 1)
-        self.assertGreaterEqual(collected["blobs"], len(before))
+        self.assertEqual(int(collected["jobs"]), jobs)
+        self.assertGreaterEqual(int(collected["blobs"]), len(before))
         self.assertEqual(self.blobs(), {})
-        self.assertEqual(self.ctl("job", "list", "-o", "json").json()["jobs"], [])
+        self.assertEqual(self.ctl("job", "list", "-o", "json").json().get("jobs", []), [])
         self.submit(old)  # from nothing
         bundle = old.with_suffix(".fusion")
         self.ctl("verify", bundle, "--model", old)
@@ -74,7 +75,7 @@ class Keeping(harness.ServerTest):
         copy = self.folder / "restored.fusion"
         done = restored.ctl("submit", model, "-o", copy)
         self.assertEqual(done.code, 0, done)
-        self.assertIn("answered from the store", done.err)
+        self.assertIn("(from the store)", done.err)
         self.assertEqual(hashlib.sha256(copy.read_bytes()).hexdigest(), digest)
 
     def test_measurements_go_only_when_they_are_asked_to(self):

@@ -197,7 +197,7 @@ TEST(CodegenHalos, HostileExtents) {
   EXPECT_EQ(FailuresInTasks(cases), "");
 }
 
-// What lies outside of an inner tensor is padding, whatever the rows beside it hold.
+// The outside of an inner tensor is padding, whatever the rows beside it hold.
 TEST(CodegenHalos, ValuesThatAreNoNumbers) {
   std::vector<FusionCase> cases;
   constexpr float kInfinity = std::numeric_limits<float>::infinity();

@@ -150,7 +150,7 @@ absl::StatusOr<te::Box> TaskBoxes::Joined(const te::Box& a, const te::Box& b, co
 }
 
 // Moves a box inwards where it leaves the stage's domain: computing a few elements again costs less than loops that are
-// cut short, whose rows a register tile may not divide. What cannot be moved is left to LimitOf and Check.
+// cut short, whose rows a register tile may not divide. A box that cannot be moved is left to LimitOf and Check.
 te::Box TaskBoxes::Inside(te::Box box, const te::Te& te) const {
   for (size_t d = 0; d < box.size(); ++d) {
     const int64_t extent = te.axes[d].extent;

@@ -26,7 +26,7 @@ struct GridAxis {
 // Returns the axis in tiles of `block` points, the last of which may be shorter.
 GridAxis InBlocks(const te::Axis& axis, int64_t block, AxisSource* axes);
 
-// What a task does where a stage's window reaches into its neighbours' parts (a halo), or out of its tensor.
+// The way of a task where a stage's window reaches into its neighbours' parts (a halo), or out of its tensor.
 enum class Halos : uint8_t {
   kRefused,    // no task computes what another one computes, but for a small amount
   kRecomputed  // each task computes its halo; the caller weighs what that costs

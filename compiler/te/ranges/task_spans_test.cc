@@ -18,7 +18,7 @@ std::vector<int64_t> Values(const Index& index) {
   return values ? values->values : std::vector<int64_t>();
 }
 
-// What a span covers of [0, extent) in a task.
+// The points of [0, extent) that a span covers in a task.
 std::vector<int64_t> Covered(int64_t origin, int64_t length, int64_t extent) {
   std::vector<int64_t> points;
   for (int64_t p = std::max<int64_t>(origin, 0); p < std::min(origin + length, extent); ++p) points.push_back(p);
