@@ -30,9 +30,9 @@ ecg::Graph Recurrence(bool reversed) {
   return %a, %b
 })"));
   EXPECT_TRUE(graph.ok()) << graph.status();
-  auto separated = simplify::SeparateLoopValues(*graph);
+  auto separated = simplify::SeparateLoopValues(graph.value());
   EXPECT_TRUE(separated.ok()) << separated.status();
-  return *std::move(separated);
+  return std::move(separated).value();
 }
 
 class Places : public ::testing::TestWithParam<bool> {

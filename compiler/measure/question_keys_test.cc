@@ -15,7 +15,7 @@ class QuestionKeysTest : public ::testing::Test {
   std::shared_ptr<const FusionKernel> Kernel(const std::vector<ecg::NodeId>& nodes) {
     const KernelCache::KernelOr kernel = kernels_.Get(nodes);
     EXPECT_TRUE(kernel.ok()) << kernel.status();
-    return *kernel;
+    return kernel.value();
   }
   std::string Key(const KernelSequence& kernels, int threads = 1) { return QuestionKey(kernels, device_, threads); }
 

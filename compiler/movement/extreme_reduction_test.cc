@@ -14,7 +14,7 @@ std::optional<ExtremeReduction> Of(const std::string& take, const std::string& i
       "\n    (select(v0, %0[i0, i1], acc0), select(v0, ", index, ", acc1))\n  return %1, %2\n}\n"));
   EXPECT_TRUE(program.ok()) << program.status();
   if (!program.ok()) return std::nullopt;
-  return ExtremeReductionOf(*program->tes[0].reduction, program->tes[0].body);
+  return ExtremeReductionOf(*program.value().tes[0].reduction, program.value().tes[0].body);
 }
 
 TEST(ExtremeReduction, KnowsTheFirstAndTheLast) {

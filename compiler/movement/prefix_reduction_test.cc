@@ -14,7 +14,7 @@ std::optional<PrefixReduction> Of(const std::string& reduction, const std::strin
                              " then ", taken, " else ", identity, "\n  return %1\n}\n"));
   EXPECT_TRUE(program.ok()) << program.status();
   if (!program.ok()) return std::nullopt;
-  return PrefixReductionOf(*program->tes[0].reduction, program->tes[0].body, program->tes[0].axes);
+  return PrefixReductionOf(*program.value().tes[0].reduction, program.value().tes[0].body, program.value().tes[0].axes);
 }
 
 TEST(PrefixReduction, KnowsWhereItBeginsAndEnds) {
@@ -22,9 +22,10 @@ TEST(PrefixReduction, KnowsWhereItBeginsAndEnds) {
     const char* test;
     bool reverse, exclusive;
   };
-  for (const Case& c : {Case{"i2 < i1 + 1", false, false}, Case{"i2 < i1", false, true}, Case{"i2 >= i1", true, false},
-                        Case{"i2 >= i1 + 1", true, true}, Case{"i1 >= i2", false, false}, Case{"i1 >= i2 + 1", false, true},
-                        Case{"i1 < i2 + 1", true, false}, Case{"i1 < i2", true, true}}) {
+  for (const Case& c :
+       {Case{"i2 < i1 + 1", false, false}, Case{"i2 < i1", false, true}, Case{"i2 >= i1", true, false},
+        Case{"i2 >= i1 + 1", true, true}, Case{"i1 >= i2", false, false}, Case{"i1 >= i2 + 1", false, true},
+        Case{"i1 < i2 + 1", true, false}, Case{"i1 < i2", true, true}}) {
     const std::optional<PrefixReduction> prefix = Of("sum", c.test);
     ASSERT_TRUE(prefix.has_value()) << c.test;
     EXPECT_EQ(prefix->reverse, c.reverse) << c.test;

@@ -16,7 +16,7 @@ ecg::Graph GraphOf(const std::string& op) {
   absl::StatusOr<ecg::Graph> graph = ecg::Parse("graph g(%x: f32[4, 8]) {\n  %a: f32[4, 8] = " + op +
                                                 "(%x)\n  %b: f32[4, 8] = Sqrt(%a)\n  return %b\n}\n");
   EXPECT_TRUE(graph.ok()) << graph.status();
-  return *std::move(graph);
+  return std::move(graph).value();
 }
 
 // A compilation of a small graph with passes that the tests choose.

@@ -52,7 +52,7 @@ class GivenPlans : public PlanOracle {
     EXPECT_TRUE(bundle.ok()) << bundle.status();
     if (bundle.ok()) {
       launches.clear();
-      for (size_t p = 0; p < (*bundle)->manifest().program_count(); ++p) {
+      for (size_t p = 0; p < bundle.value()->manifest().program_count(); ++p) {
         launches.push_back((*bundle)->manifest().program(p).launches.size());
       }
     }

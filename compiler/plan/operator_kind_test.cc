@@ -11,7 +11,7 @@ namespace {
 OperatorTraits Traits(const std::string& text) {
   auto graph = ecg::Parse(text);
   EXPECT_TRUE(graph.ok()) << graph.status();
-  return TraitsOf(*graph).back();
+  return TraitsOf(graph.value()).back();
 }
 
 OperatorKind Kind(const std::string& inputs, const std::string& node) {

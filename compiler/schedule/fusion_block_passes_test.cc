@@ -14,7 +14,7 @@ FusionBlockForm Doubled() {
   absl::StatusOr<te::Program> program = te::Parse(
       "te p(%0: f32[8]) {\n  %1[i0<8]: f32 = %0[i0]\n  %2[i1<8]: f32 = add(%1[i1], %1[i1])\n  return %2\n}\n");
   EXPECT_TRUE(program.ok()) << program.status();
-  return {*std::move(program), {}, {}};
+  return {std::move(program).value(), {}, {}};
 }
 
 TEST(FusionBlockPasses, RowsStandInTheOrderOfTheirNumbersAndHaveNamesOfTheirOwn) {

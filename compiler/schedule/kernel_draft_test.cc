@@ -16,7 +16,7 @@ te::Program Maps() {
   return %2
 })");
   EXPECT_TRUE(program.ok()) << program.status();
-  return *std::move(program);
+  return std::move(program).value();
 }
 
 TEST(KernelDraft, InputsAndOutputsHaveBuffersFromTheStart) {

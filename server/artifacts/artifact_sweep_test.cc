@@ -32,7 +32,7 @@ class ArtifactSweepTest : public ::testing::Test {
   ArtifactStore::Swept SweepAll(absl::Duration grace) {
     const auto swept = artifacts_->Sweep([](const std::string&) { return false; }, grace);
     EXPECT_TRUE(swept.ok()) << swept.status();
-    return *swept;
+    return swept.value();
   }
   void MakeOld(const std::string& path) {
     std::filesystem::last_write_time(path, std::filesystem::file_time_type::clock::now() - std::chrono::hours(48));

@@ -20,7 +20,7 @@ class UploadBatchTest : public ::testing::Test {
     EXPECT_TRUE(upload.ok()) << upload.status();
     EXPECT_TRUE((*upload)->Append(bytes).ok());
     EXPECT_TRUE((*upload)->Seal("").ok());
-    return *std::move(upload);
+    return std::move(upload).value();
   }
   bool Has(const std::string& bytes) { return state_.artifacts().Get(Sha256Hex(bytes)).ok(); }
 

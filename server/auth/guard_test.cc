@@ -79,7 +79,7 @@ class GuardTest : public testing::Test {
     };
     auto server = Server::Start(options, {FakeCompile, FakePlan, {"dnnfusion", "none"}, FakeCheckRule});
     EXPECT_TRUE(server.ok()) << server.status();
-    server_ = *std::move(server);
+    server_ = std::move(server).value();
     client_ = std::make_unique<TestClient>(options.listen.front());
   }
   ~GuardTest() override {

@@ -21,7 +21,7 @@ class TokensTest : public ::testing::Test {
   std::unique_ptr<TokenBook> Open() {
     auto book = TokenBook::Open(&state_.store(), [this] { return now_; });
     EXPECT_TRUE(book.ok()) << book.status();
-    return *std::move(book);
+    return std::move(book).value();
   }
   static void Refused(const TokenBook& book, const std::string& token, const std::string& words) {
     const auto row = book.Check(token);

@@ -53,7 +53,7 @@ class RetentionTest : public ::testing::Test {
   Retention::Collected Collect(absl::Duration keep) {
     const auto collected = retention_.Collect({keep, keep, -absl::Seconds(1)});
     EXPECT_TRUE(collected.ok()) << collected.status();
-    return *collected;
+    return collected.value();
   }
 
   testing::TemporaryState state_;

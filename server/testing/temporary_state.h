@@ -24,10 +24,10 @@ class TemporaryState {
     std::filesystem::create_directories(folder_);
     auto store = OpenSqliteStore(absl::StrCat(folder_, "/fusion.db"));
     EXPECT_TRUE(store.ok()) << store.status();
-    store_ = *std::move(store);
+    store_ = std::move(store).value();
     auto artifacts = ArtifactStore::Open(absl::StrCat(folder_, "/blobs"), store_.get());
     EXPECT_TRUE(artifacts.ok()) << artifacts.status();
-    artifacts_ = *std::move(artifacts);
+    artifacts_ = std::move(artifacts).value();
   }
   ~TemporaryState() {
     artifacts_.reset();

@@ -17,7 +17,7 @@ using ::testing::HasSubstr;
 Graph Parsed(const std::string& text) {
   auto graph = Parse(text);
   EXPECT_TRUE(graph.ok()) << graph.status();
-  return *std::move(graph);
+  return std::move(graph).value();
 }
 
 // h' = tanh(h + x·w) over three steps from the end; w·2 does not depend on the step.

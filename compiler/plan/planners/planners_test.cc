@@ -66,7 +66,7 @@ ecg::Graph RandomGraph(unsigned seed, int nodes) {
   absl::StrAppend(&text, "    return %", absl::StrJoin(unused, ", %"), "\n}");
   auto graph = ecg::Parse(text);
   EXPECT_TRUE(graph.ok()) << graph.status();
-  return *std::move(graph);
+  return std::move(graph).value();
 }
 
 // As the pipeline does (open-for-planner).
@@ -170,7 +170,7 @@ ecg::Graph DistinctLayers(int nodes) {
   }
   auto graph = ecg::Parse(absl::StrCat(text, "  return ", last, "\n}"));
   EXPECT_TRUE(graph.ok()) << graph.status();
-  return *std::move(graph);
+  return std::move(graph).value();
 }
 
 // Scheduling a kernel is what planning spends its time on: at about a millisecond each, so many keep 10,000 operators

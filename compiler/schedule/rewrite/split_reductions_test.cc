@@ -37,8 +37,8 @@ std::vector<float> Results(const te::Program& program, const std::vector<float>&
   const absl::StatusOr<std::vector<Tensor>> results = te::Interpret(program, {input});
   EXPECT_TRUE(results.ok()) << results.status();
   if (!results.ok()) return {};
-  const float* first = (*results)[0].as<float>();
-  return {first, first + (*results)[0].num_elements()};
+  const float* first = results.value()[0].as<float>();
+  return {first, first + results.value()[0].num_elements()};
 }
 
 // 1 / deviation of the rows of twice %0, and the rows with their mean subtracted.

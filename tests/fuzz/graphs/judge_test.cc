@@ -114,13 +114,13 @@ absl::Status JudgeRewritten(const std::string& rewritten, const std::vector<doub
   const auto source = ecg::Parse("graph g(%x: f32[4]) {\n  %v: f32[4] = Add(%x, %x)\n  return %v\n}\n");
   EXPECT_TRUE(source.ok()) << source.status();
   const std::vector<Tensor> inputs = {Floats({3, 5, 7, 0})};
-  auto expected = Expect(*source, inputs, 6);
+  auto expected = Expect(source.value(), inputs, 6);
   EXPECT_TRUE(expected.ok()) << expected.status();
   Coverage coverage;
   EXPECT_FALSE(Agree(*expected, {Floats(actual)}, Subnormal::kKept, &coverage).ok()) << "only rewriting rounds";
   const auto graph = ecg::Parse(rewritten);
   EXPECT_TRUE(graph.ok()) << graph.status();
-  const absl::Status widened = WidenByRewriting(*graph, inputs, 100, &*expected);
+  const absl::Status widened = WidenByRewriting(graph.value(), inputs, 100, &*expected);
   EXPECT_TRUE(widened.ok()) << widened;
   return Agree(*expected, {Floats(actual)}, Subnormal::kKept, &coverage);
 }

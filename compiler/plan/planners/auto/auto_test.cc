@@ -69,7 +69,7 @@ FusionPlan Plan(FakeOracle& oracle, std::vector<std::string>* parts = nullptr) {
   auto plan = AutoPlanner()->Plan(graph, DeviceModel(), oracle, options);
   EXPECT_TRUE(plan.ok()) << plan.status();
   if (!plan.ok()) return {};
-  const absl::Status valid = CheckPlan(graph, *plan);
+  const absl::Status valid = CheckPlan(graph, plan.value());
   EXPECT_TRUE(valid.ok()) << valid;
   return *std::move(plan);
 }

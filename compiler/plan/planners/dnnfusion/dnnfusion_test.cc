@@ -107,7 +107,7 @@ class DnnFusionTest : public testing::Test {
     auto plan = planner_->Plan(graph_, DeviceModel(), oracle_, options_);
     EXPECT_TRUE(plan.ok()) << plan.status();
     if (!plan.ok()) return {};
-    plan_ = *std::move(plan);
+    plan_ = std::move(plan).value();
     EXPECT_TRUE(CheckPlan(graph_, plan_).ok()) << CheckPlan(graph_, plan_);
     std::vector<std::string> fusion_blocks;
     for (const FusionBlock& fusion_block : plan_.fusion_blocks)

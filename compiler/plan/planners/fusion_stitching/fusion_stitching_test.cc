@@ -38,7 +38,7 @@ class FusionStitchingTest : public testing::Test {
     auto plan = FusionStitchingPlanner()->Plan(graph_, device_, oracle_, options_);
     EXPECT_TRUE(plan.ok()) << plan.status();
     if (!plan.ok()) return {};
-    plan_ = *std::move(plan);
+    plan_ = std::move(plan).value();
     EXPECT_TRUE(CheckPlan(graph_, plan_).ok()) << CheckPlan(graph_, plan_);
     return FusionBlockNames(graph_, plan_);
   }
@@ -48,9 +48,9 @@ class FusionStitchingTest : public testing::Test {
     const std::vector<OperatorTraits> traits = TraitsOf(graph_);
     auto xla = FuseLikeXla(graph_, traits, oracle_, options_);
     EXPECT_TRUE(xla.ok()) << xla.status();
-    auto kernels = KernelGraph::Make(graph_, traits, *xla, oracle_, options_);
+    auto kernels = KernelGraph::Make(graph_, traits, xla.value(), oracle_, options_);
     EXPECT_TRUE(kernels.ok()) << kernels.status();
-    return *std::move(kernels);
+    return std::move(kernels).value();
   }
   // One expensive operator for each name, so that each is a vertex: "b c < a" reads a.
   static std::string Vertices(int rows, const std::vector<std::pair<std::string, std::vector<std::string>>>& reads,

@@ -13,7 +13,7 @@ int64_t Pieces(const std::string& shape, const std::string& node) {
                           "] = Abs(%x)\n" + node + "\n return %y\n}");
   EXPECT_TRUE(graph.ok()) << graph.status();
   if (!graph.ok()) return -1;
-  const auto pieces = PiecesByOperand(*graph, 1);
+  const auto pieces = PiecesByOperand(graph.value(), 1);
   EXPECT_EQ(pieces.size(), 1u);
   return pieces.empty() ? -1 : pieces.begin()->second;
 }

@@ -14,7 +14,7 @@ using ::testing::ElementsAre;
 std::vector<std::string> Row(const std::string& text, CutAt cut_at) {
   const auto graph = ecg::Parse(text);
   EXPECT_TRUE(graph.ok()) << graph.status();
-  const auto facts = FactsOf(*graph);
+  const auto facts = FactsOf(graph.value());
   EXPECT_TRUE(facts.ok()) << facts.status();
   std::vector<std::string> row;
   std::vector<int> element(graph->nodes().size(), -1);

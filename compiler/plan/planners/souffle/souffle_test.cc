@@ -82,7 +82,7 @@ FusionPlan Plan(const Planner* planner, const ecg::Graph& graph, FakeOracle& ora
   auto plan = planner->Plan(graph, device, oracle, options);
   EXPECT_TRUE(plan.ok()) << plan.status();
   if (!plan.ok()) return {};
-  const absl::Status valid = CheckPlan(graph, *plan);
+  const absl::Status valid = CheckPlan(graph, plan.value());
   EXPECT_TRUE(valid.ok()) << valid;
   return *std::move(plan);
 }

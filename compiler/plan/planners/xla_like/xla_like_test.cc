@@ -17,11 +17,11 @@ class XlaLikeTest : public testing::Test {
   std::vector<std::string> Blocks(const std::string& text) {
     auto graph = ecg::Parse(text);
     EXPECT_TRUE(graph.ok()) << graph.status();
-    graph_ = *std::move(graph);
+    graph_ = std::move(graph).value();
     auto plan = XlaLikePlanner()->Plan(graph_, DeviceModel(), oracle_, options_);
     EXPECT_TRUE(plan.ok()) << plan.status();
     if (!plan.ok()) return {};
-    plan_ = *std::move(plan);
+    plan_ = std::move(plan).value();
     EXPECT_TRUE(CheckPlan(graph_, plan_).ok()) << CheckPlan(graph_, plan_);
     return FusionBlockNames(graph_, plan_);
   }
