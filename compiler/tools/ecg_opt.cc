@@ -340,16 +340,19 @@ int Main(int argc, char** argv) {
   app.add_option("--device", device_file,
                  absl::StrCat("a device model as JSON, or one of ", absl::StrJoin(StoredTargets(), ", "),
                               ", instead of one core with AVX-512"));
-  app.add_flag("--one-block", options.one_fusion_block, "one fusion block of the whole graph, instead of a planner's");
-  app.add_option("--hand-over", options.hand_overs,
-                 "with --one-block: VALUE>VALUE:SCOPE..SCOPE, the scopes at which the operator that makes the first "
-                 "value hands it to the one that makes the second")
+  app.add_flag("--one-fusion-block", options.one_fusion_block,
+               "one fusion block of the whole graph, instead of a planner's");
+  app.add_option(
+         "--hand-over", options.hand_overs,
+         "with --one-fusion-block: VALUE>VALUE:SCOPE..SCOPE, the scopes at which the operator that makes the first "
+         "value hands it to the one that makes the second")
       ->expected(1)
       ->take_all()
       ->allow_extra_args(false);
-  app.add_option("--directive", options.directives,
-                 "with --one-block: VALUE:CHOICE=ALTERNATIVE or CHOICE=ALTERNATIVE, what the schedule takes where the "
-                 "operator that makes the value is computed, or in the whole kernel; --print choices names them")
+  app.add_option(
+         "--directive", options.directives,
+         "with --one-fusion-block: VALUE:CHOICE=ALTERNATIVE or CHOICE=ALTERNATIVE, what the schedule takes where the "
+         "operator that makes the value is computed, or in the whole kernel; --print choices names them")
       ->expected(1)
       ->take_all()
       ->allow_extra_args(false);

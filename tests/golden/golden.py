@@ -33,8 +33,8 @@ def command(ecg_opt, head):
                "device": "--device", "hand_over": "--hand-over", "directive": "--directive"}
     for word in words[2:]:
         name, _, value = word.partition("=")
-        if word == "one_block":
-            args.append("--one-block")
+        if word == "one_fusion_block":
+            args.append("--one-fusion-block")
             continue
         if name == "device" and (DEVICES / f"{value}.json").exists():
             value = str(DEVICES / f"{value}.json")
