@@ -6,22 +6,12 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <climits>
 
 #include "absl/strings/str_cat.h"
 #include "compiler/backends/process/child_process.h"
 #include "runtime/base/steady_clock.h"
 
 namespace fusion {
-
-std::string WorkerBesideThisProgram() {
-  char path[PATH_MAX] = {};
-  const ssize_t length = readlink("/proc/self/exe", path, sizeof path - 1);
-  if (length <= 0) return "";
-  std::string program(path, static_cast<size_t>(length));
-  program.replace(program.rfind('/') + 1, std::string::npos, "fusion-worker");
-  return access(program.c_str(), X_OK) == 0 ? program : "";
-}
 
 LocalWorker::LocalWorker(std::string name, std::vector<std::string> argv, Log log)
     : name_(std::move(name)), argv_(std::move(argv)), log_(std::move(log)), thread_([this] { Supervise(); }) {}

@@ -53,9 +53,6 @@ class LocalWorker {
   std::thread thread_;
 };
 
-// Returns the path of "fusion-worker" in the folder of the running program, or "" if it is not there.
-std::string WorkerBesideThisProgram();
-
 }  // namespace fusion
 
 #endif  // FUSION_SERVER_LOCAL_WORKER_H_

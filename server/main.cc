@@ -12,6 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "compiler/backends/backend.h"
+#include "compiler/backends/process/child_process.h"
 #include "compiler/plan/plan.h"
 #include "compiler/rewrite/rewrite.h"
 #include "runtime/base/user_folders.h"
@@ -123,7 +124,7 @@ int Serve(const Flags& flags, const fusion::Log& log) {
     options.listen.push_back(local_socket);
   }
   if (flags.metrics != "none") options.metrics_address = flags.metrics;
-  const std::string worker_program = flags.no_local_worker ? "" : fusion::WorkerBesideThisProgram();
+  const std::string worker_program = flags.no_local_worker ? "" : fusion::FindBesideThisProgram("fusion-worker");
   // A worker measures its device before it attaches.
   options.first_worker_grace = worker_program.empty() ? absl::Seconds(3) : absl::Seconds(20);
 
@@ -148,7 +149,7 @@ int Serve(const Flags& flags, const fusion::Log& log) {
 
   fusion::CompileProcessOptions compile = flags.compile;
   compile.time = absl::Seconds(flags.compile_time_s);
-  if (compile.program.empty()) compile.program = fusion::CompileProgramBesideThis();
+  if (compile.program.empty()) compile.program = fusion::FindBesideThisProgram("fusion-compile-job");
   if (compile.program.empty() || access(compile.program.c_str(), X_OK) != 0) {
     return Fail(absl::FailedPreconditionError(absl::StrCat("there is no program that compiles",
                                                            compile.program.empty() ? "" : ": ", compile.program,

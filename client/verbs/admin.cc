@@ -46,7 +46,7 @@ class AdminGcVerb : public Verb {
     }
     std::printf("removed  %s, %s, %s, %s\n", Plural(collected->jobs(), "job").c_str(),
                 Plural(collected->results(), "answer").c_str(), Plural(collected->tasks(), "task").c_str(),
-                Plural(collected->builds(), "binary row").c_str());
+                Plural(collected->builds(), "build").c_str());
     std::printf("freed    %s in %s\n", BytesInWords(collected->bytes()).c_str(),
                 Plural(collected->blobs() + collected->strays(), "file").c_str());
     return kExitOk;

@@ -166,7 +166,7 @@ absl::StatusOr<std::unique_ptr<ArtifactStore::Lent>> ArtifactStore::Lend(const s
   auto closer = absl::MakeCleanup([fd] { close(fd); });
   ASSIGN_OR_RETURN(Artifact artifact, DigestOf(fd, path));
   absl::MutexLock lock(&mutex_);
-  lent_.emplace(artifact.digest, Place{path, artifact.size_bytes});
+  lent_.emplace(artifact.digest, Place{path, artifact.size_bytes, true});
   return std::unique_ptr<Lent>(new Lent(this, std::move(artifact), path));
 }
 
@@ -235,7 +235,7 @@ absl::Status ArtifactStore::Stream(const std::string& digest, int64_t offset, in
   auto closer = absl::MakeCleanup([fd] { close(fd); });
   std::string buffer(static_cast<size_t>(std::min(piece_bytes, std::max<int64_t>(size_bytes - offset, 1))), '\0');
   std::optional<Sha256> hash;
-  if (offset == 0) hash.emplace();
+  if (offset == 0 && !place.lent) hash.emplace();
   while (offset < size_bytes) {
     const ssize_t got = pread(fd, buffer.data(), buffer.size(), offset);
     if (got < 0 && errno == EINTR) continue;

@@ -65,7 +65,8 @@ class ArtifactStore {
   // The file must not change while it is lent. For bundles that a worker needs for one task.
   absl::StatusOr<std::unique_ptr<Lent>> Lend(const std::string& path);
   // Calls `sink` with pieces of at most `piece_bytes`, beginning at `offset`. Stops at the first error of `sink` and
-  // returns it. A blob that is read from its beginning is held to its digest: DATA_LOSS after the last piece names it.
+  // returns it. A kept blob that is read from its beginning is held to its digest: DATA_LOSS after the last piece names
+  // it.
   absl::Status Stream(const std::string& digest, int64_t offset, int64_t piece_bytes,
                       const std::function<absl::Status(absl::string_view)>& sink);
   absl::StatusOr<std::vector<std::string>> Missing(absl::Span<const std::string> digests);
@@ -127,6 +128,7 @@ class ArtifactStore {
   struct Place {
     std::string path;
     int64_t size_bytes = 0;
+    bool lent = false;
   };
   // Returns where a blob's bytes are now: lent, or kept.
   absl::StatusOr<Place> Find(const std::string& digest);

@@ -1,7 +1,6 @@
 #include "server/compile_process/compile_process.h"
 
 #include <fcntl.h>
-#include <limits.h>
 #include <poll.h>
 #include <signal.h>
 #include <string.h>
@@ -27,7 +26,6 @@
 #include "compiler/backends/process/child_process.h"
 #include "runtime/base/errno_status.h"
 #include "runtime/base/status_macros.h"
-#include "runtime/base/steady_clock.h"
 #include "server/compile_process/message_pipe.h"
 #include "server/compile_process/process_limits.h"
 #include "server/compile_process/process_messages.h"
@@ -40,7 +38,8 @@ constexpr size_t kMostLastWords = 600;
 // How long a process may take to end after its last message.
 constexpr absl::Duration kGrace = absl::Seconds(2);
 
-// The variables that the loader and sanitizers read. Everything else of the server's environment, tokens and proxies among it, stays.
+// The variables that the loader and sanitizers read. Everything else of the server's environment stays, tokens and
+// proxies among it.
 std::vector<std::string> Environment(const std::string& folder) {
   std::vector<std::string> environment = {absl::StrCat("TMPDIR=", folder)};
   for (const char* name : {"LD_LIBRARY_PATH", "ASAN_OPTIONS", "UBSAN_OPTIONS", "TSAN_OPTIONS"}) {
@@ -145,7 +144,7 @@ absl::Status Session::Start(const std::string& folder) {
   options.stdout_fd = options.stderr_fd = errors[1];
   options.inherited_fd = ends[1];
   options.environment = Environment(folder);
-  started_ = SteadyNow();
+  started_ = process_.clock();
   ASSIGN_OR_RETURN(pid_, StartChild(argv, options));
   return absl::OkStatus();
 }
@@ -162,15 +161,15 @@ void Session::ReadErrors() {
 absl::Status Session::Tick() {
   ReadErrors();
   if (context_.cancelled && context_.cancelled()) return absl::CancelledError("the job was cancelled");
-  if (own_time_ + (SteadyNow() - waits_since_) > process_.time) return absl::DeadlineExceededError("");
+  if (own_time_ + (process_.clock() - waits_since_) > process_.time) return absl::DeadlineExceededError("");
   return absl::OkStatus();
 }
 
 absl::Status Session::Send(const v1::ToCompiler& message) {
   RETURN_IF_ERROR(failed_);
-  waits_since_ = SteadyNow();
+  waits_since_ = process_.clock();
   const absl::Status sent = pipe_->Send(message);
-  own_time_ += SteadyNow() - waits_since_;
+  own_time_ += process_.clock() - waits_since_;
   if (absl::IsUnavailable(sent)) return Ended("", "");
   if (absl::IsDeadlineExceeded(sent)) return Ended("time", "");
   if (!sent.ok()) {
@@ -182,9 +181,9 @@ absl::Status Session::Send(const v1::ToCompiler& message) {
 
 absl::StatusOr<bool> Session::Receive(v1::FromCompiler* message) {
   RETURN_IF_ERROR(failed_);
-  waits_since_ = SteadyNow();
+  waits_since_ = process_.clock();
   const absl::StatusOr<bool> received = pipe_->Receive(message);
-  own_time_ += SteadyNow() - waits_since_;
+  own_time_ += process_.clock() - waits_since_;
   if (received.ok() && *received) return true;
   if (received.ok()) return Ended("", "");
   if (absl::IsDeadlineExceeded(received.status())) return Ended("time", "");
@@ -375,9 +374,8 @@ absl::Status Session::Ended(const std::string& how, const std::string& reason) {
   }
   std::string message = absl::StrFormat(
       "the process that compiled '%s' %s. Last stage: %s; it ran for %.1f s, with %.1f s of CPU time and %s of memory "
-      "at "
-      "most",
-      model_name_, what, stage_, absl::ToDoubleSeconds(SteadyNow() - started_),
+      "at most",
+      model_name_, what, stage_, absl::ToDoubleSeconds(process_.clock() - started_),
       SecondsOf(usage_.ru_utime) + SecondsOf(usage_.ru_stime), Memory(int64_t{usage_.ru_maxrss} << 10));
   absl::string_view words = absl::StripTrailingAsciiWhitespace(last_words_);
   if (words.size() > kMostLastWords) words.remove_prefix(words.size() - kMostLastWords);
@@ -440,15 +438,6 @@ absl::Status ProcessEndedError(const std::string& how, const std::string& messag
   absl::Status status = absl::InternalError(message);
   status.SetPayload(kEndingUrl, absl::Cord(how));
   return status;
-}
-
-std::string CompileProgramBesideThis() {
-  char path[PATH_MAX] = {};
-  const ssize_t length = readlink("/proc/self/exe", path, sizeof path - 1);
-  if (length <= 0) return "";
-  std::string program(path, static_cast<size_t>(length));
-  program.replace(program.rfind('/') + 1, std::string::npos, "fusion-compile-job");
-  return access(program.c_str(), X_OK) == 0 ? program : "";
 }
 
 }  // namespace fusion

@@ -15,6 +15,7 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "compiler/pipeline/compile.h"
+#include "runtime/base/steady_clock.h"
 
 namespace fusion {
 
@@ -24,6 +25,7 @@ struct CompileProcessOptions {
   int64_t memory_bytes = 0;                 // limit of a process; 0: none
   // Limit of the time that a process takes for itself: while it waits for an answer no time passes.
   absl::Duration time = absl::Hours(1);
+  SteadyClock clock = SteadyNow;
 };
 
 // Does what fusion::Compile and fusion::PlanOnly do. Both block the calling thread, on which they call the context's
@@ -42,9 +44,6 @@ std::string HowTheProcessEnded(const absl::Status& status);
 
 // Returns such a status, for tests of what follows from it.
 absl::Status ProcessEndedError(const std::string& how, const std::string& message);
-
-// Returns the path of "fusion-compile-job" in the folder of the running program, or "" if it is not there.
-std::string CompileProgramBesideThis();
 
 }  // namespace fusion
 

@@ -22,9 +22,8 @@ struct JobCompiler {
 
 // The whole program. Returns for wrong arguments only; else the process ends with its work.
 //   --parent PID              the fusiond that started the process, with which it ends
-//   --fault MODEL:STAGE:KIND  for tests: at the first progress of that stage of a model with that name the process
-//   fails
-//                             by abort, exit, memory (one allocation of 30 GiB), leak (of 64 MiB, again and again) or
+//   --fault MODEL:STAGE:KIND  for tests: how the process fails at the first progress of that stage of a model with that
+//                             name: abort, exit, memory (an allocation of 30 GiB), leak (of 64 MiB, again and again),
 //                             loop
 int RunJobProcess(int argc, char** argv, const JobCompiler& compiler);
 

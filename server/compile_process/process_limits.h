@@ -20,8 +20,8 @@ absl::Status TieToParent(pid_t parent);
 // An allocation beyond ends the process with kExitOutOfMemory.
 absl::Status LimitMemory(int64_t size_bytes);
 
-// The bytes that a compilation may allocate, if that many run at once: three quarters of what the machine, or the container that
-// this process runs in, has, shared among them, and at least 1 GiB.
+// The bytes that a compilation may allocate, if that many run at once: three quarters of what the machine, or the
+// container that this process runs in, has, shared among them, and at least 1 GiB.
 int64_t DefaultMemoryLimit(int compilations);
 
 }  // namespace fusion

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <filesystem>
 
 #include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_cat.h"
@@ -171,6 +172,14 @@ std::string FindOnPath(const std::vector<std::string>& names) {
     }
   }
   return "";
+}
+
+std::string FindBesideThisProgram(const std::string& name) {
+  std::error_code error;
+  const std::filesystem::path self = std::filesystem::read_symlink("/proc/self/exe", error);
+  if (error) return "";
+  const std::string program = (self.parent_path() / name).string();
+  return access(program.c_str(), X_OK) == 0 ? program : "";
 }
 
 }  // namespace fusion

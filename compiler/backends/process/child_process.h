@@ -61,6 +61,9 @@ absl::StatusOr<pid_t> StartChild(const std::vector<std::string>& argv, const Sta
 // The first of `names` that PATH holds, as an absolute path, or "".
 std::string FindOnPath(const std::vector<std::string>& names);
 
+// Returns the path of the program `name` in the folder of the running one, or "" if it is not there.
+std::string FindBesideThisProgram(const std::string& name);
+
 }  // namespace fusion
 
 #endif  // FUSION_COMPILER_BACKENDS_PROCESS_CHILD_PROCESS_H_

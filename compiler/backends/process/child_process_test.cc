@@ -6,6 +6,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <filesystem>
+
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -107,6 +109,13 @@ TEST(RunChild, MissingProgram) {
 TEST(FindOnPath, FindsTheFirst) {
   EXPECT_THAT(FindOnPath({"no-such-tool", "sh"}), testing::EndsWith("/sh"));
   EXPECT_EQ(FindOnPath({"no-such-tool"}), "");
+}
+
+TEST(FindBesideThisProgram, FindsOnlyProgramsOfTheSameFolder) {
+  const std::string self = FindBesideThisProgram("process_test");
+  ASSERT_FALSE(self.empty());
+  EXPECT_TRUE(std::filesystem::equivalent(self, "/proc/self/exe"));
+  EXPECT_EQ(FindBesideThisProgram("no such program"), "");
 }
 
 }  // namespace
