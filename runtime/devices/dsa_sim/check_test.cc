@@ -1,0 +1,155 @@
+#include "runtime/devices/dsa_sim/check.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "runtime/base/status_macros.h"
+#include "runtime/devices/dsa_sim/stored_machines.h"
+#include "runtime/devices/dsa_sim/testing/small_machine.h"
+
+namespace fusion::dsa {
+namespace {
+
+using ::testing::HasSubstr;
+
+absl::Status CheckFor(const Machine& machine, const std::string& body) {
+  ASSIGN_OR_RETURN(const Program program, Parse(absl::StrCat("program p for ", machine.name, " {\n", body, "\n}\n")));
+  RETURN_IF_ERROR(CheckOperands(machine, program));
+  return CheckAccesses(machine, program);
+}
+
+absl::Status Check(const std::string& body) { return CheckFor(SmallMachine(), body); }
+
+void ExpectRefused(const std::string& body, absl::StatusCode code, const std::string& why) {
+  const absl::Status status = Check(body);
+  EXPECT_EQ(status.code(), code) << status.message();
+  EXPECT_THAT(std::string(status.message()), HasSubstr(why)) << body;
+}
+
+constexpr char kBuffers[] = R"(
+    buffer x ddr 0 f32[16] input
+    buffer y ddr 64 f32[16] output
+    buffer a lb 0.0 0 f32[16]
+    buffer b lb 0.0 64 f32[16]
+    buffer c lb 0.1 0 f32[16]
+    buffer g gb 0 0 f32[16]
+)";
+
+TEST(CheckOperands, RefusesABufferThatOverflowsItsMemory) {
+  ExpectRefused("buffer a lb 0.1 1000 f32[7]", absl::StatusCode::kResourceExhausted,
+                "bytes 1000 to 1028 do not fit lb 0.1, which has 1024 bytes");
+  ExpectRefused("buffer a gb 1 0 f32[1025]", absl::StatusCode::kResourceExhausted, "do not fit gb 1");
+  ExpectRefused("buffer a ddr 0 f32[262145]", absl::StatusCode::kResourceExhausted, "do not fit ddr");
+  EXPECT_TRUE(Check("buffer a lb 0.1 1000 f32[6]").ok());
+}
+
+TEST(CheckOperands, RefusesPlacesAndTypesThatThereAreNot) {
+  ExpectRefused("buffer a lb 2.0 0 f32[1]", absl::StatusCode::kInvalidArgument, "there is no core 2.0");
+  ExpectRefused("buffer a lb 0.2 0 f32[1]", absl::StatusCode::kInvalidArgument, "2 clusters of 2 cores");
+  ExpectRefused("buffer a ddr 0 i8[1]", absl::StatusCode::kInvalidArgument, "expected f32, f16 or bf16");
+  ExpectRefused("buffer a lb 0.0 2 f32[1]", absl::StatusCode::kInvalidArgument, "multiple of its size");
+  ExpectRefused("buffer a gb 0 0 f32[1] input", absl::StatusCode::kInvalidArgument, "in DDR");
+}
+
+TEST(CheckOperands, RefusesASliceThatLeavesItsBuffer) {
+  ExpectRefused(absl::StrCat(kBuffers, "0: load a[8 + 9:1] = x[0 + 9:1]"), absl::StatusCode::kInvalidArgument,
+                "elements 8 to 16 of a, which has 16");
+  ExpectRefused(absl::StrCat(kBuffers, "0: load a[0 + 2:1] = x[0 + 2:-1]"), absl::StatusCode::kInvalidArgument,
+                "elements -1 to 0 of x");
+}
+
+TEST(CheckOperands, RefusesTransfersBetweenWrongLevels) {
+  const std::pair<const char*, const char*> cases[] = {
+      {"0: load y[0 + 4:1] = x[0 + 4:1]", "a load goes from DDR"},
+      {"0: store a[0 + 4:1] = x[0 + 4:1]", "a store goes from a GB or an LB"},
+      {"0: move a[0 + 4:1] = c[0 + 4:1]", "a move goes between the GB"},
+      {"0: redistribute a[0 + 4:1] = b[0 + 4:1]", "two cores of one cluster"},
+      {"0: load a[0 + 4:1] = x[0 + 5:1]", "transfers 5 elements to 4"},
+      {"0: vector vme 0.0 relu c[0 + 4:1] = c[0 + 4:1]", "its unit works in lb 0.0"},
+      {"0: vector mme 0.0 relu a[0 + 4:1] = a[0 + 4:1]", "of the other kind"},
+      {"0: vector tpc 0.0 relu a[0 + 4:1] = a[0 + 4:1]", "no unit 'tpc'"},
+      {"0: vector vme 0.0 add a[0 + 4:1] = b[0 + 4:1], b[0 + 3:1]", "3 elements of an operand for 4"},
+      {"0: matrix mme 0.0 a[0 + 2:2, 2:1] = b[0 + 2:2, 2:1] * b[4 + 3:2, 2:1]", "2x2 from 2x2 and 3x2"},
+      {"0: vector vme 0.0 relu a[0 + 4:0] = b[0 + 4:1]", "contains an element twice"},
+      {"0: vector vme 0.0 relu a[0 + 2:1, 2:1] = b[0 + 4:1]", "contains an element twice"},
+      {"0: vector vme 0.0 relu a[1 + 4:1] = a[0 + 4:1]", "overlaps an operand"},
+  };
+  for (const auto& [line, why] : cases) {
+    ExpectRefused(absl::StrCat(kBuffers, line), absl::StatusCode::kInvalidArgument, why);
+  }
+}
+
+TEST(CheckOperands, ACoreWithoutAnLbComputesInItsGb) {
+  const Machine goya = *StoredMachine("goya");
+  const std::string buffers = R"(
+    buffer x ddr 0 f32[16] input
+    buffer g gb 0 0 f32[64]
+    0: load g[0 + 16:1] = x[0 + 16:1]
+  )";
+  EXPECT_TRUE(
+      CheckFor(goya, buffers + "1: matrix gemm 0.8 g[16 + 4:4, 4:1] = g[0 + 4:4, 4:1] * g[0 + 4:4, 4:1] after 0").ok());
+  EXPECT_THAT(std::string(CheckFor(goya, "buffer l lb 0.8 0 f32[1]").message()), HasSubstr("which has 0 bytes"));
+}
+
+TEST(CheckAccesses, RefusesReadsOfWhatWasNeverWritten) {
+  ExpectRefused(absl::StrCat(kBuffers, "0: load a[0 + 8:1] = x[0 + 8:1]\n1: store y[0 + 16:1] = a[0 + 16:1] after 0"),
+                absl::StatusCode::kFailedPrecondition, "reads element 8 of a, which was never written");
+  ExpectRefused(absl::StrCat(kBuffers,
+                             "0: load a[0 + 16:1] = x[0 + 16:1]\n"
+                             "1: matrix mme 0.0 b[0 + 4:4, 4:1] += a[0 + 4:4, 4:1] * a[0 + 4:4, 4:1] after 0"),
+                absl::StatusCode::kFailedPrecondition, "reads element 0 of b, which was never written");
+  ExpectRefused(absl::StrCat(kBuffers, "0: load a[0 + 8:1] = x[0 + 8:1]\n1: store y[0 + 8:1] = a[0 + 8:1] after 0"),
+                absl::StatusCode::kFailedPrecondition, "element 8 of the output y is never written");
+}
+
+// The tail of a program that writes the output, so that only the race decides.
+std::string WithOutput(const std::string& lines, int next) {
+  return absl::StrCat(kBuffers, lines, "\n", next, ": store y[0 + 16:1] = a[0 + 16:1] after ", next - 1);
+}
+
+TEST(CheckAccesses, RefusesRaces) {
+  const std::string load = "0: load a[0 + 16:1] = x[0 + 16:1]\n";
+  // A read of what another engine writes.
+  ExpectRefused(WithOutput(load + "1: vector vme 0.0 relu b[0 + 16:1] = a[0 + 16:1]", 2),
+                absl::StatusCode::kFailedPrecondition, "reads element 0 of a, which instruction 0");
+  // A write of what another engine writes.
+  ExpectRefused(WithOutput(load + "1: vector vme 0.0 fill a[4 + 4:1] = 0", 2), absl::StatusCode::kFailedPrecondition,
+                "writes element 4 of a, which instruction 0");
+  // A write of what another engine still reads.
+  ExpectRefused(WithOutput(load + "1: vector vme 0.0 relu b[0 + 16:1] = a[0 + 16:1] after 0\n"
+                                  "2: load a[0 + 16:1] = x[0 + 16:1]",
+                           3),
+                absl::StatusCode::kFailedPrecondition, "reads, and nothing makes it wait");
+  // The same memory under another name.
+  ExpectRefused(WithOutput("buffer alias lb 0.0 32 f32[4]\n" + load + "1: vector vme 0.0 fill alias[0 + 4:1] = 0", 2),
+                absl::StatusCode::kFailedPrecondition, "of alias");
+}
+
+TEST(CheckAccesses, AcceptsWhatIsOrdered) {
+  const std::string load = "0: load a[0 + 16:1] = x[0 + 16:1]\n";
+  const char* const ordered[] = {
+      "1: vector vme 0.0 relu a[0 + 16:1] = a[0 + 16:1] after 0",
+      // By an engine: the second load follows the first.
+      "1: load a[0 + 4:1] = x[0 + 4:1]",
+      // By a sync.
+      "1: sync 0\n2: vector vme 0.0 relu a[0 + 16:1] = a[0 + 16:1]",
+      "1: sync all\n2: vector vme 0.0 relu a[0 + 16:1] = a[0 + 16:1]",
+      // Through another instruction.
+      "1: vector vme 0.0 relu b[0 + 16:1] = a[0 + 16:1] after 0\n2: vector vme 0.0 fill a[0 + 16:1] = 1",
+  };
+  for (const char* lines : ordered) {
+    const int next = 1 + static_cast<int>(std::count(lines, lines + std::strlen(lines), '\n')) + 1;
+    const absl::Status status = Check(WithOutput(load + lines, next));
+    EXPECT_TRUE(status.ok()) << status.message();
+  }
+  // The sync of another cluster orders nothing here.
+  EXPECT_FALSE(Check(WithOutput(load + "1: sync 1\n2: vector vme 0.0 relu a[0 + 16:1] = a[0 + 16:1]", 3)).ok());
+}
+
+}  // namespace
+}  // namespace fusion::dsa
