@@ -1,0 +1,60 @@
+// Bounds inference on concrete boxes: the part of each operand that a part of a result needs. It is what RequiredBox
+// (compiler/te/ranges/bounds.h) answers for constant origins, prepared once for an operator because GraphTurbo asks it
+// for many parts of the same operators.
+#ifndef FUSION_COMPILER_PLAN_PLANNERS_GRAPH_TURBO_ACCESS_MAP_H_
+#define FUSION_COMPILER_PLAN_PLANNERS_GRAPH_TURBO_ACCESS_MAP_H_
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "compiler/te/program/program.h"
+
+namespace fusion::graph_turbo {
+
+struct Range {
+  int64_t begin = 0, end = 0;  // half-open
+  int64_t length() const { return end - begin; }
+  bool operator==(const Range&) const = default;
+};
+
+// A box of a tensor, one range a dimension. nullopt-like: `nothing` is set where no element is needed.
+struct Region {
+  bool nothing = true;
+  std::vector<Range> ranges;
+
+  int64_t elements() const;
+  // Grows to the smallest box that holds both.
+  void Join(const Region& other);
+  bool operator==(const Region&) const = default;
+};
+
+Region WholeRegion(const Shape& shape);
+
+// The access maps of a program of tensor expressions.
+class AccessMap {
+ public:
+  explicit AccessMap(te::Program program);
+
+  const te::Program& program() const { return *program_; }
+
+  struct Needs {
+    std::vector<Region> inputs;  // parallel to program().inputs; a tensor that is not read needs nothing
+    double work = 0;             // scalar operations, a multiply-add counts as two
+  };
+  // `outputs` is parallel to program().outputs. An expression of which part of a result is needed computes just that
+  // box. Reductions and loads at addresses that depend on data need their whole range.
+  Needs Required(const std::vector<Region>& outputs) const;
+
+ private:
+  struct Load;  // of one expression: the tensor, its indices, and the conditions of the branches around it
+  struct Step;  // one expression
+
+  std::shared_ptr<const te::Program> program_;  // shared by copies of the map
+  std::shared_ptr<const std::vector<Step>> steps_;
+};
+
+}  // namespace fusion::graph_turbo
+
+#endif  // FUSION_COMPILER_PLAN_PLANNERS_GRAPH_TURBO_ACCESS_MAP_H_

@@ -1,0 +1,159 @@
+#include "compiler/plan/planners/graph_turbo/access_map.h"
+
+#include <gtest/gtest.h>
+
+#include <random>
+
+#include "absl/strings/str_cat.h"
+#include "compiler/plan/planners/graph_turbo/testing/op_graph_from_text.h"
+#include "compiler/te/ranges/bounds.h"
+
+namespace fusion::graph_turbo {
+namespace {
+
+Region RegionOf(std::vector<Range> ranges) { return {false, std::move(ranges)}; }
+
+AccessMap MapOf(const std::string& text) { return OpGraphFromText(text).ops.at(0).access; }
+
+TEST(AccessMap, AConvolutionNeedsItsHalo) {
+  const AccessMap map = MapOf(R"(graph g(%x: f32[2, 3, 8, 8], %w: f32[4, 3, 3, 3]) {
+    %y: f32[2, 4, 8, 8] = Conv(%x, %w) {pads = ints[1, 1, 1, 1]}
+    return %y
+  })");
+  const auto needs = map.Required({RegionOf({{1, 2}, {0, 4}, {2, 4}, {0, 8}})});
+  EXPECT_EQ(needs.inputs[0], RegionOf({{1, 2}, {0, 3}, {1, 5}, {0, 8}}));
+  // The first rows have no halo above.
+  EXPECT_EQ(map.Required({RegionOf({{0, 1}, {0, 4}, {0, 2}, {0, 8}})}).inputs[0],
+            RegionOf({{0, 1}, {0, 3}, {0, 3}, {0, 8}}));
+  // A quarter of the rows of one of two images.
+  EXPECT_EQ(needs.work * 8, map.Required({WholeRegion({2, 4, 8, 8})}).work);
+}
+
+TEST(AccessMap, AStridedConvolutionNeedsTwiceTheRows) {
+  const AccessMap map = MapOf(R"(graph g(%x: f32[1, 3, 8, 8], %w: f32[4, 3, 1, 1]) {
+    %y: f32[1, 4, 4, 4] = Conv(%x, %w) {strides = ints[2, 2]}
+    return %y
+  })");
+  EXPECT_EQ(map.Required({RegionOf({{0, 1}, {0, 4}, {1, 3}, {0, 4}})}).inputs[0],
+            RegionOf({{0, 1}, {0, 3}, {2, 5}, {0, 7}}));
+}
+
+TEST(AccessMap, ABranchThatTheBoxRulesOutReadsNothing) {
+  const AccessMap map = MapOf(R"(graph g(%x: f32[2, 3], %y: f32[2, 5]) {
+    %z: f32[2, 8] = Concat(%x, %y) {axis = 1}
+    return %z
+  })");
+  const auto left = map.Required({RegionOf({{0, 2}, {1, 3}})});
+  EXPECT_EQ(left.inputs[0], RegionOf({{0, 2}, {1, 3}}));
+  EXPECT_TRUE(left.inputs[1].nothing);
+  const auto both = map.Required({RegionOf({{0, 1}, {2, 4}})});
+  EXPECT_EQ(both.inputs[0], RegionOf({{0, 1}, {2, 3}}));
+  EXPECT_EQ(both.inputs[1], RegionOf({{0, 1}, {0, 1}}));
+}
+
+TEST(AccessMap, ASoftmaxNeedsItsRows) {
+  const AccessMap map = MapOf(R"(graph g(%x: f32[4, 6, 8]) {
+    %y: f32[4, 6, 8] = Softmax(%x) {axis = -1}
+    return %y
+  })");
+  EXPECT_EQ(map.Required({RegionOf({{1, 2}, {2, 4}, {0, 1}})}).inputs[0], RegionOf({{1, 2}, {2, 4}, {0, 8}}));
+}
+
+TEST(AccessMap, AReshapeOfWholeRowsIsExact) {
+  const AccessMap map = MapOf(R"(graph g(%x: f32[4, 6, 8]) {
+    %s: i64[2] = const {24, 8}
+    %y: f32[24, 8] = Reshape(%x, %s)
+    return %y
+  })");
+  EXPECT_EQ(map.Required({RegionOf({{6, 12}, {0, 8}})}).inputs[0], RegionOf({{1, 2}, {0, 6}, {0, 8}}));
+}
+
+// RequiredBox answers the same questions through the normal form of indices; the two must agree. Programs of one
+// expression, so that RequiredBox alone answers.
+TEST(AccessMap, AgreesWithRequiredBox) {
+  const char* const texts[] = {
+      R"(graph g(%x: f32[2, 3, 9, 10], %w: f32[4, 3, 3, 2]) {
+        %y: f32[2, 4, 5, 10] = Conv(%x, %w) {pads = ints[1, 1, 1, 0], strides = ints[2, 1]}
+        return %y
+      })",
+      R"(graph g(%x: f32[4, 6, 8]) {
+        %y: f32[8, 4, 6] = Transpose(%x) {perm = ints[2, 0, 1]}
+        return %y
+      })",
+      R"(graph g(%x: f32[4, 6, 8]) {
+        %s: i64[2] = const {8, 24}
+        %y: f32[8, 24] = Reshape(%x, %s)
+        return %y
+      })",
+      R"(graph g(%x: f32[3, 5, 7], %z: f32[7, 6]) {
+        %y: f32[3, 5, 6] = MatMul(%x, %z)
+        return %y
+      })",
+      R"(graph g(%x: f32[2, 3], %z: f32[2, 5]) {
+        %y: f32[2, 8] = Concat(%x, %z) {axis = 1}
+        return %y
+      })",
+      R"(graph g(%x: f32[4, 6], %z: f32[6]) {
+        %y: f32[4, 6] = Add(%x, %z)
+        return %y
+      })",
+  };
+  std::mt19937 random(3);
+  int compared = 0;
+  for (const char* text : texts) {
+    const AccessMap map = MapOf(text);
+    const te::Program& program = map.program();
+    ASSERT_EQ(program.tes.size(), 1) << text;
+    const te::Te& te = program.tes[0];
+    for (int trial = 0; trial < 200; ++trial) {
+      Region region;
+      region.nothing = false;
+      te::Box box;
+      for (const te::Axis& axis : te.axes) {
+        const int64_t begin = static_cast<int64_t>(random() % axis.extent);
+        const int64_t end = begin + 1 + static_cast<int64_t>(random() % (axis.extent - begin));
+        region.ranges.push_back({begin, end});
+        box.push_back({te::Index(begin), end - begin});
+      }
+      const auto needs = map.Required({region});
+      for (size_t i = 0; i < program.inputs.size(); ++i) {
+        const auto expected = te::RequiredBox(te, box, program.inputs[i], program.tensors[program.inputs[i]].shape);
+        ASSERT_TRUE(expected.ok()) << expected.status().message();
+        int64_t elements = 1;
+        for (const te::Span& span : *expected) elements *= span.length;
+        ASSERT_EQ(needs.inputs[i].nothing, elements == 0) << text;
+        if (elements == 0) continue;
+        for (size_t d = 0; d < expected->size(); ++d) {
+          // RequiredBox rounds // and % out to whole multiples, so its box may be the larger one.
+          EXPECT_GE(needs.inputs[i].ranges[d].begin, (*expected)[d].origin.constant()) << text;
+          EXPECT_LE(needs.inputs[i].ranges[d].end, (*expected)[d].origin.constant() + (*expected)[d].length) << text;
+          ++compared;
+        }
+      }
+    }
+  }
+  EXPECT_GT(compared, 2000);
+}
+
+// No smaller box may be answered: each element that the interpreter's loads would touch is inside. A transposition and
+// a reshape permute elements, so a box of n elements needs at least n.
+TEST(AccessMap, APermutationNeedsAtLeastAsManyElements) {
+  const AccessMap map = MapOf(R"(graph g(%x: f32[4, 6, 8]) {
+    %s: i64[3] = const {8, 4, 6}
+    %y: f32[8, 4, 6] = Reshape(%x, %s)
+    return %y
+  })");
+  std::mt19937 random(5);
+  for (int trial = 0; trial < 300; ++trial) {
+    Region region;
+    region.nothing = false;
+    for (const int64_t extent : {8, 4, 6}) {
+      const int64_t begin = static_cast<int64_t>(random() % extent);
+      region.ranges.push_back({begin, begin + 1 + static_cast<int64_t>(random() % (extent - begin))});
+    }
+    EXPECT_GE(map.Required({region}).inputs[0].elements(), region.elements());
+  }
+}
+
+}  // namespace
+}  // namespace fusion::graph_turbo

@@ -1,0 +1,50 @@
+#include "compiler/plan/planners/graph_turbo/instances.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "compiler/plan/planners/graph_turbo/testing/op_graph_from_text.h"
+
+namespace fusion::graph_turbo {
+namespace {
+
+using ::testing::ElementsAre;
+
+// Figure 6: fifteen instances; of the edges between all of them, two remain for each instance below the first stage.
+TEST(Instances, OfFigure6) {
+  const OpGraph graph = OpGraphFromText(FourStages(8));
+  const Grouping grouping = GroupSubGraphs(graph, {3000, 1.25});
+  const InstanceGraph instances = MakeInstances(graph, grouping.sub_graphs);
+  EXPECT_EQ(instances.instances.size(), 8 + 4 + 2 + 1);
+  EXPECT_EQ(instances.inherited_edges, 8 * 4 + 4 * 2 + 2);
+  EXPECT_EQ(instances.edges, 8 + 4 + 2);
+  EXPECT_THAT(instances.first, ElementsAre(0, 8, 12, 14));
+  EXPECT_THAT(instances.instances[9].producers, ElementsAre(2, 3));
+  EXPECT_THAT(instances.instances[9].consumers, ElementsAre(12));
+  EXPECT_EQ(instances.instances[9].outputs[0].ranges[0], (Range{2, 4}));
+}
+
+TEST(Instances, AHaloIsAnEdge) {
+  const OpGraph graph = OpGraphFromText(R"(graph g(%x: f32[1, 4, 16, 4]) {
+    %w: f32[4, 4, 1, 1] = const #0000000000000000
+    %v: f32[4, 4, 3, 3] = const #0000000000000000
+    %a: f32[1, 4, 16, 4] = Conv(%x, %w)
+    %b: f32[1, 4, 16, 4] = Conv(%a, %v) {pads = ints[1, 1, 1, 1]}
+    return %b
+  })");
+  Split rows;
+  rows.f = 4;
+  rows.factors = {1, 1, 4, 1};
+  const std::vector<GroupedSubGraph> sub_graphs = {{SubGraph{{0}}, rows}, {SubGraph{{1}}, rows}};
+  const InstanceGraph instances = MakeInstances(graph, sub_graphs);
+  EXPECT_EQ(instances.inherited_edges, 16);
+  EXPECT_THAT(instances.instances[4].producers, ElementsAre(0, 1));
+  EXPECT_THAT(instances.instances[5].producers, ElementsAre(0, 1, 2));
+  EXPECT_THAT(instances.instances[7].producers, ElementsAre(2, 3));
+  EXPECT_EQ(instances.edges, 2 + 3 + 3 + 2);
+  const int a = graph.ops[0].outputs[0];
+  EXPECT_THAT(instances.instances[5].makers.at(a), ElementsAre(0, 1, 2));
+}
+
+}  // namespace
+}  // namespace fusion::graph_turbo
