@@ -78,8 +78,7 @@ absl::StatusOr<std::string> Run(const Options& options) {
   graph_turbo::Cluster cluster;
   cluster.cores = machine.cores();
   cluster.local_bytes = options.local_bytes > 0 ? options.local_bytes : machine.GroupOf(0).local_bytes.value;
-  cluster.any_dimension = options.literal;
-  cluster.demand_order = !options.literal;
+  cluster.literal = options.literal;
   cluster.global_bytes = machine.global_bytes.value;
   const graph_turbo::DepthFirstPlan plan = graph_turbo::MakeDepthFirstPlan(op_graph, cluster);
   if (options.text) return graph_turbo::Describe(op_graph, plan);
@@ -120,7 +119,7 @@ int Main(int argc, char** argv) {
       ->allow_extra_args(false);
   app.add_option("--float-bytes", options.float_bytes, "the width of f32 on the accelerator");
   app.add_option("--local-bytes", options.local_bytes, "of a core's LB, instead of the machine's");
-  app.add_flag("--literal", options.literal, "the paper's Eq. 1 among all dimensions, and its two orders only");
+  app.add_flag("--literal", options.literal, "without the departures from the paper that can be left out");
   app.add_flag("--text", options.text, "print the sub-graphs instead");
   CLI11_PARSE(app, argc, argv);
   const absl::StatusOr<std::string> report = Run(options);

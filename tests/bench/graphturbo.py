@@ -135,8 +135,8 @@ class Writer:
         scale = op("Mul", op("Reciprocal", op("Sqrt", op("Add", variance, self.weight("epsilon")))), gain)
         return op("Add", op("Mul", x, scale), op("Sub", self.weight("bias", width), op("Mul", mean, scale)))
 
-    def attention(self, x, batch, tokens, hidden, heads, mask=None):
-        """x: [batch · tokens, hidden]. Products of rank 3, as TVM writes them."""
+    def attention(self, x, batch, tokens, hidden, heads, mask=None, rows=()):
+        """x: [rows…, hidden], by default [batch · tokens, hidden]. Products of rank 3, as TVM writes them."""
         op, width = self.op, hidden // heads
 
         def heads_of(perm):
@@ -148,7 +148,7 @@ class Writer:
         weights = op("Softmax", op("Add", scores, mask) if mask else scores, axis=-1)
         context = op("MatMul", self.reshape(weights, batch * heads, tokens, tokens), v)
         turned = op("Transpose", self.reshape(context, batch, heads, tokens, width), perm=[0, 2, 1, 3])
-        return self.dense(self.reshape(turned, batch * tokens, hidden), hidden, hidden)
+        return self.dense(self.reshape(turned, *(rows or (batch * tokens,)), hidden), hidden, hidden)
 
     def feed_forward(self, x, hidden):
         op, inner = self.op, self.dense(x, hidden, 4 * hidden)
@@ -185,12 +185,12 @@ def vision_transformer(batch, layers=12, hidden=768, heads=12):
     patches = w.op("Conv", image, w.weight("patch", hidden, 3, 16, 16), strides=[16, 16])
     patches = w.op("Transpose", w.reshape(patches, batch, hidden, 196), perm=[0, 2, 1])
     joined = w.op("Concat", w.weight("class", batch, 1, hidden), patches, axis=1)
-    x = w.reshape(w.op("Add", joined, w.weight("position", tokens, hidden)), batch * tokens, hidden)
+    x = w.op("Add", joined, w.weight("position", tokens, hidden))
     for _ in range(layers):
-        x = w.op("Add", w.attention(w.norm(x, hidden), batch, tokens, hidden, heads), x)
+        x = w.op("Add", w.attention(w.norm(x, hidden), batch, tokens, hidden, heads, rows=(batch, tokens)), x)
         x = w.op("Add", w.feed_forward(w.norm(x, hidden), hidden), x)
     first = w.tensor("first", numpy.array(0, numpy.int64))
-    chosen = w.op("Gather", w.reshape(w.norm(x, hidden), batch, tokens, hidden), first, axis=1)
+    chosen = w.op("Gather", w.norm(x, hidden), first, axis=1)
     return w.model(w.dense(chosen, hidden, 1000), batch, 1000)
 
 

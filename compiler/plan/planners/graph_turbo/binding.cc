@@ -60,15 +60,22 @@ std::optional<Factors> InferBinding(const OpGraph& graph, const std::vector<Grou
 
 namespace {
 
-// InferBinding with a memory. Instances of one sub-graph are homogeneous, so the answer is theirs.
+std::vector<int64_t> Lengths(const Region& region) {
+  std::vector<int64_t> lengths;
+  for (const Range& range : region.ranges) lengths.push_back(range.length());
+  return lengths;
+}
+
+// InferBinding with a memory. Instances of one sub-graph whose pieces are as long are alike, so the answer is theirs.
 class Inference {
  public:
   Inference(const OpGraph& graph, const std::vector<GroupedSubGraph>& sub_graphs, const InstanceGraph& instances)
       : graph_(graph), sub_graphs_(sub_graphs), instances_(instances) {}
 
   const std::optional<Factors>& Of(int i, const Factors& binding, int tensor, int maker) {
-    const auto [it, added] =
-        known_.try_emplace({instances_.instances[i].sub_graph, binding, tensor, instances_.instances[maker].sub_graph});
+    const Instance &reader = instances_.instances[i], &made_by = instances_.instances[maker];
+    const auto [it, added] = known_.try_emplace({reader.sub_graph, binding, tensor, made_by.sub_graph,
+                                                 Lengths(reader.outputs[0]), Lengths(made_by.outputs[0])});
     if (added) it->second = InferBinding(graph_, sub_graphs_, instances_, i, binding, tensor, maker);
     return it->second;
   }
@@ -77,7 +84,9 @@ class Inference {
   const OpGraph& graph_;
   const std::vector<GroupedSubGraph>& sub_graphs_;
   const InstanceGraph& instances_;
-  std::map<std::tuple<int, Factors, int, int>, std::optional<Factors>> known_;
+  // By reader, its binding, the tensor, its maker, and the lengths of both instances' pieces.
+  std::map<std::tuple<int, Factors, int, int, std::vector<int64_t>, std::vector<int64_t>>, std::optional<Factors>>
+      known_;
 };
 
 }  // namespace

@@ -37,7 +37,7 @@ struct Placed {
 DepthFirstPlan MakeDepthFirstPlan(const OpGraph& graph, const Cluster& cluster) {
   const double local_bytes = cluster.local_bytes * (1 - cluster.weights_share);
   DepthFirstPlan plan;
-  plan.grouping = GroupSubGraphs(graph, {local_bytes * cluster.cores, cluster.recomputation, cluster.any_dimension});
+  plan.grouping = GroupSubGraphs(graph, {local_bytes * cluster.cores, cluster.recomputation, cluster.literal});
   const std::vector<GroupedSubGraph>& sub_graphs = plan.grouping.sub_graphs;
   plan.instances = MakeInstances(graph, sub_graphs);
   const auto place = [&](std::vector<int> order) {
@@ -62,7 +62,7 @@ DepthFirstPlan MakeDepthFirstPlan(const OpGraph& graph, const Cluster& cluster) 
     plan.order_name = name;
   };
   consider("DFS", DepthFirstOrder(plan.instances));
-  if (cluster.demand_order) consider("demand", DemandOrder(plan.instances));
+  if (!cluster.literal) consider("demand", DemandOrder(plan.instances));
   std::tie(plan.order, plan.bindings, plan.movements, plan.buffers) = std::make_tuple(
       std::move(best.order), std::move(best.bindings), std::move(best.movements), std::move(best.buffers));
   plan.outputs = best.outputs;

@@ -19,8 +19,7 @@ struct Cluster {
   double global_bytes = 8 << 20;  // of the GB
   double weights_share = 0.125;   // of each LB, kept for weights (section 2.2 keeps "a small, fixed size")
   double recomputation = 1.25;    // split_info.h
-  bool any_dimension = false;     // split_info.h
-  bool demand_order = true;       // order.h: the order beyond the paper's two
+  bool literal = false;           // without the departures of README.md that can be left out
 };
 
 // How many buffers are at a level, and their bytes.

@@ -33,9 +33,9 @@ TEST(DepthFirstPlan, OrdersTheStagesDepthFirst) {
   EXPECT_THAT(Describe(graph, plan), HasSubstr("sub-graph b [8, 8, 4, 4]: 1 operators, 4 instances by 4x1x1x1"));
 }
 
-TEST(DepthFirstPlan, TheDemandOrderCanBeLeftOut) {
+TEST(DepthFirstPlan, TheThirdOrderCanBeLeftOut) {
   Cluster cluster = SmallCluster();
-  cluster.demand_order = false;
+  cluster.literal = true;
   EXPECT_EQ(MakeDepthFirstPlan(OpGraphFromText(FourStages(8)), cluster).order_name, "DFS");
 }
 

@@ -25,7 +25,7 @@ std::vector<int64_t> MakersOf(const Tensor& tensor, const Cut& cut, const Region
   for (size_t d = 0; d < cut.factors.size(); ++d) {
     int64_t first = 0, last = 0;
     if (cut.factors[d] > 1) {
-      const int64_t length = tensor.shape[d] / cut.factors[d];
+      const int64_t length = PieceLength(tensor.shape[d], cut.factors[d]);
       first = region.ranges[d].begin / length;
       last = (region.ranges[d].end - 1) / length;
     }

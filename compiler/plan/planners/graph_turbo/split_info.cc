@@ -25,9 +25,9 @@ class Splitter {
     for (size_t first = 0; first < shape.size() && splits.empty(); ++first) {
       Factors outside(shape.size(), 1);
       std::copy(shape.begin(), shape.begin() + static_cast<std::ptrdiff_t>(first), outside.begin());
-      const size_t last = first == 0 && !limits_.any_dimension ? 1 : shape.size();
+      const size_t last = first == 0 && !limits_.literal ? 1 : shape.size();
       for (size_t d = first; d < last; ++d) {
-        for (const int64_t v : SplitFactors(shape[d])) {
+        for (const int64_t v : SplitFactors(shape[d], limits_.literal)) {
           Factors factors = outside;
           factors[d] = v;
           std::optional<Split> split = Try(factors, static_cast<int>(d));
@@ -100,12 +100,18 @@ class Splitter {
 
 }  // namespace
 
-std::vector<int64_t> SplitFactors(int64_t extent) {
+std::vector<int64_t> SplitFactors(int64_t extent, bool literal) {
+  const auto listed = [&](int64_t v) { return v == 1 || v == 2 || v == 4 || v >= 8 || v == extent; };
   std::vector<int64_t> factors;
-  for (int64_t v = 1; v <= extent; ++v) {
-    const bool listed = v == 1 || v == 2 || v == 4 || v >= 8 || v == extent;
-    if (listed && extent % v == 0) factors.push_back(v);
+  int64_t divisor = extent;  // the next one of the list that divides, from v on
+  for (int64_t v = extent; v >= 1; --v) {
+    if (!listed(v)) continue;
+    if (extent % v == 0) divisor = v;
+    // Do ceil(extent / v) elements a piece make v pieces?
+    const bool pieces = PieceLength(extent, PieceLength(extent, v)) == v;
+    if (divisor == v || (!literal && divisor >= 2 * v && pieces)) factors.push_back(v);
   }
+  std::reverse(factors.begin(), factors.end());
   return factors;
 }
 

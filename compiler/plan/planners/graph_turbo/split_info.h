@@ -18,7 +18,10 @@
 //     A batch of images whose single image does not fit needs that.
 //   - the outermost dimension is split alone if that fits, and no other one without it. Eq. 1 as printed prefers 28
 //     strips through all images to 32 images, and where neighbours cut a batch differently each instance waits for all
-//     of the other's: the order can no longer be depth first. `any_dimension` brings it back.
+//     of the other's: the order can no longer be depth first.
+//   - where no factor of the list from v up to 2 · v divides the extent, v cuts it unevenly, with a shorter last piece.
+//     197 tokens, a prime number, would else be one piece or 197.
+// `literal` leaves out the last two.
 #ifndef FUSION_COMPILER_PLAN_PLANNERS_GRAPH_TURBO_SPLIT_INFO_H_
 #define FUSION_COMPILER_PLAN_PLANNERS_GRAPH_TURBO_SPLIT_INFO_H_
 
@@ -33,7 +36,7 @@ namespace fusion::graph_turbo {
 struct SplitLimits {
   double fast_bytes = 0;        // what an instance may need at once: c · LB without the part for weights
   double recomputation = 1.25;  // ≥ 1
-  bool any_dimension = false;   // splits of an inner dimension alone compete with those of the outermost
+  bool literal = false;         // Algorithm 1 and Eq. 1 as printed, but for a dimension within another
 };
 
 // A 4D tuple of SplitInfo; split_d is 1 for all that are kept.
@@ -54,8 +57,8 @@ std::vector<Split> SplitInfo(const OpGraph& graph, const SubGraph& sub_graph, co
 // lexmax (n_d, -f_d, -d), Eq. 1. nullopt for an empty list.
 std::optional<Split> BestSplit(const std::vector<Split>& splits);
 
-// The values of v that Algorithm 1 tries for an extent, ascending.
-std::vector<int64_t> SplitFactors(int64_t extent);
+// The values of v that are tried for an extent, ascending.
+std::vector<int64_t> SplitFactors(int64_t extent, bool literal);
 
 }  // namespace fusion::graph_turbo
 

@@ -11,10 +11,19 @@ namespace {
 using ::testing::ElementsAre;
 
 TEST(SplitInfo, TriesTheFactorsOfTheListThatDivide) {
-  EXPECT_THAT(SplitFactors(1), ElementsAre(1));
-  EXPECT_THAT(SplitFactors(7), ElementsAre(1, 7));
-  EXPECT_THAT(SplitFactors(12), ElementsAre(1, 2, 4, 12));
-  EXPECT_THAT(SplitFactors(36), ElementsAre(1, 2, 4, 9, 12, 18, 36));
+  EXPECT_THAT(SplitFactors(1, true), ElementsAre(1));
+  EXPECT_THAT(SplitFactors(7, true), ElementsAre(1, 7));
+  EXPECT_THAT(SplitFactors(12, true), ElementsAre(1, 2, 4, 12));
+  EXPECT_THAT(SplitFactors(36, true), ElementsAre(1, 2, 4, 9, 12, 18, 36));
+}
+
+TEST(SplitInfo, CutsUnevenlyWhereNoFactorIsNear) {
+  EXPECT_THAT(SplitFactors(16, false), ElementsAre(1, 2, 4, 8, 16));
+  EXPECT_THAT(SplitFactors(7, false), ElementsAre(1, 2, 7));  // 4 + 3 elements; 7 is below twice 4
+  EXPECT_THAT(SplitFactors(13, false), ElementsAre(1, 2, 4, 13));
+  const std::vector<int64_t> prime = SplitFactors(197, false);
+  EXPECT_THAT(prime, ::testing::IsSupersetOf({1, 2, 4, 8, 9, 10, 197}));
+  EXPECT_THAT(prime, ::testing::Each(::testing::Truly([](int64_t v) { return v <= 98 || v == 197; })));
 }
 
 // An image takes 4 · 8 · 8 · 4 = 1024 bytes in and 1024 out.
@@ -28,7 +37,7 @@ OpGraph OneStage() {
 
 TEST(SplitInfo, TakesTheSmallestFactorThatFitsOfEachDimension) {
   const OpGraph graph = OneStage();
-  const std::vector<Split> splits = SplitInfo(graph, {{0}}, {4096, 1.25, /*any_dimension=*/true});
+  const std::vector<Split> splits = SplitInfo(graph, {{0}}, {4096, 1.25, /*literal=*/true});
   // Two images at once, or a quarter of the rows or columns. A split of the channels reads all of the input.
   ASSERT_EQ(splits.size(), 3);
   EXPECT_EQ(splits[0].factors, (Factors{4, 1, 1, 1}));
@@ -40,7 +49,7 @@ TEST(SplitInfo, TakesTheSmallestFactorThatFitsOfEachDimension) {
 }
 
 TEST(SplitInfo, TheOutermostDimensionIsSplitAloneIfThatFits) {
-  // Three images do not fit, and three does not divide eight: eight instances, where four strips would do.
+  // Two images do not fit: eight instances.
   const std::vector<Split> splits = SplitInfo(OneStage(), {{0}}, {3000, 1.25});
   ASSERT_EQ(splits.size(), 1);
   EXPECT_EQ(splits[0].factors, (Factors{8, 1, 1, 1}));

@@ -38,6 +38,8 @@ std::vector<int> InputsOf(const OpGraph& graph, const SubGraph& sub_graph) {
   return {inputs.begin(), inputs.end()};
 }
 
+int64_t PieceLength(int64_t extent, int64_t factor) { return (extent + factor - 1) / factor; }
+
 int64_t Pieces(const Factors& factors) {
   int64_t product = 1;
   for (const int64_t factor : factors) product *= factor;
@@ -57,8 +59,8 @@ Region PieceOf(const Shape& shape, const Factors& factors, const std::vector<int
   Region region;
   region.nothing = false;
   for (size_t d = 0; d < shape.size(); ++d) {
-    const int64_t length = shape[d] / factors[d];
-    region.ranges.push_back({at[d] * length, (at[d] + 1) * length});
+    const int64_t length = PieceLength(shape[d], factors[d]);
+    region.ranges.push_back({at[d] * length, std::min((at[d] + 1) * length, shape[d])});
   }
   return region;
 }

@@ -20,9 +20,10 @@ std::vector<int> OutputsOf(const OpGraph& graph, const SubGraph& sub_graph);
 // The tensors that operators of the sub-graph read and none of them makes, ascending.
 std::vector<int> InputsOf(const OpGraph& graph, const SubGraph& sub_graph);
 
-// Parts of a tensor: factor f of a dimension cuts it into f equal pieces. One factor a dimension; each divides its
-// extent.
+// Parts of a tensor: factor f of a dimension cuts it into f pieces of ceil(extent / f), of which the last may be
+// shorter where f does not divide the extent. One factor a dimension.
 using Factors = std::vector<int64_t>;
+int64_t PieceLength(int64_t extent, int64_t factor);
 int64_t Pieces(const Factors& factors);                                // the product
 std::vector<int64_t> PieceAt(const Factors& factors, int64_t number);  // row-major coordinates
 Region PieceOf(const Shape& shape, const Factors& factors, const std::vector<int64_t>& at);

@@ -34,6 +34,11 @@ TEST(SubGraph, PiecesAreRowMajor) {
   EXPECT_EQ(PieceOf({4, 3, 8}, {2, 1, 4}, {1, 0, 2}).ranges, (std::vector<Range>{{2, 4}, {0, 3}, {4, 6}}));
 }
 
+TEST(SubGraph, TheLastPieceMayBeShorter) {
+  EXPECT_EQ(PieceOf({7}, {2}, {0}).ranges, (std::vector<Range>{{0, 4}}));
+  EXPECT_EQ(PieceOf({7}, {2}, {1}).ranges, (std::vector<Range>{{4, 7}}));
+}
+
 TEST(SubGraph, AFootprintHasTheHalosOfAllItsOperators) {
   const OpGraph graph = Chain();
   const SubGraph all{{0, 1, 2}};
