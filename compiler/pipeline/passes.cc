@@ -55,6 +55,8 @@ constexpr Pass kRows[] = {
      "within simplify: after folding"},
     {"remove-dead", "simplify", P::kWithin, Alone<simplify::RemoveDead>, V::kGraph, false,
      "within simplify: first, so that nothing is folded that no output needs, and last"},
+    {"carry-permutations", "plan", P::kWithin, Alone<simplify::CarryPermutations>, V::kGraph, true,
+     "within the comparison of whole plans: the plan with it is one more, which has to be measured faster"},
     {"store-halves", "rewrite", P::kGraph, passes::StoreHalves, V::kGraph, false,
      "after simplify, which has folded constants in full precision; --precision asks for it", StoresHalves},
     {"share-constants", "rewrite", P::kGraph, passes::ShareConstants, V::kGraph, false,

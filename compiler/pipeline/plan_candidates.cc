@@ -16,6 +16,8 @@
 #include "compiler/pipeline/bundle_parts.h"
 #include "compiler/pipeline/pass_runner.h"
 #include "compiler/pipeline/plan_account.h"
+#include "compiler/pipeline/verify.h"
+#include "compiler/simplify/passes.h"
 #include "runtime/base/status_macros.h"
 
 namespace fusion {
@@ -33,17 +35,24 @@ struct Candidate {
 // The most plans of a planner that chooses among plans (`auto`) that are measured beside the one that was made.
 constexpr size_t kMostOffers = 3;
 
-// Plans the graph of `made` again with estimates for this device. `given`: the plan, of which only the kernels are to
-// be made; null: the options' planner makes it.
-absl::StatusOr<std::unique_ptr<Prepared>> PlanByEstimates(const Compilation& made, const DeviceModel& device,
-                                                          int threads, const FusionPlan* given) {
+// A way to plan with estimates.
+struct Way {
+  std::string name;
+  DeviceModel device;
+  int threads = 1;
+  const FusionPlan* given = nullptr;  // of which only the kernels are to be made; null: the options' planner
+  std::optional<ecg::Graph> graph = std::nullopt;  // that computes the same; nullopt: the one that was planned
+};
+
+absl::StatusOr<std::unique_ptr<Prepared>> PlanByEstimates(const Compilation& made, const Way& way) {
+  const DeviceModel& device = way.device;
   auto plan = std::make_unique<Prepared>();
-  plan->planned.graph = made.planned->graph;
+  plan->planned.graph = way.graph ? *way.graph : made.planned->graph;
   plan->planned.input_symbols = made.planned->input_symbols;
   plan->planned.input_extents = made.planned->input_extents;
   CompileOptions options = made.options;
   options.tune = "off";
-  options.threads = threads;
+  options.threads = way.threads;
   ModelOracle estimates;
   CompileContext context = made.context;
   context.device = &device;
@@ -53,7 +62,7 @@ absl::StatusOr<std::unique_ptr<Prepared>> PlanByEstimates(const Compilation& mad
   StageClock clock(context, &plan->account);
   GraphFusionOracle oracle(context, Units(options, context), DisabledFusionBlockPasses(options));
   Compilation compilation{made.files,     options,        context, &oracle,         &clock,
-                          &plan->account, &plan->planned, nullptr, &plan->launches, given};
+                          &plan->account, &plan->planned, nullptr, &plan->launches, way.given};
   RETURN_IF_ERROR(RunPasses(Passes(), PassPart::kPlan, &compilation));
   AccountForPlan(&compilation);
   RETURN_IF_ERROR(RunPasses(Passes(), PassPart::kKernels, &compilation));
@@ -169,15 +178,10 @@ void TakePlan(const CompileAccount& other, CompileAccount* account) {
 }
 
 // Makes the plans by estimates whose kernels differ from those of `made` and from each other's: the offline plan, and
-// that for this device, or the best plans that its planner was offered. A plan that cannot be made is left out.
+// that for this device, or the best plans that its planner was offered, and the plan of the graph with permutations
+// carried. A plan that cannot be made is left out.
 absl::StatusOr<std::vector<Candidate>> CandidatesBeside(const Compilation& compilation, const Prepared& made) {
   const DeviceModel& device = *compilation.context.device;
-  struct Way {
-    std::string name;
-    DeviceModel device;
-    int threads;
-    const FusionPlan* given = nullptr;
-  };
   std::vector<Way> ways;
   if (device.kind == "cpu") ways.push_back({"offline", TypicalCoreLike(device), 1});
   const DeviceModel typical = device.WithTypicalRates();
@@ -187,16 +191,28 @@ absl::StatusOr<std::vector<Candidate>> CandidatesBeside(const Compilation& compi
     if (offers[o].plan.fusion_blocks.empty()) continue;
     ways.push_back({NameOf(offers[o]), typical, compilation.options.threads, &offers[o].plan});
   }
+  if (compilation.options.disabled_passes.count("carry-permutations") == 0) {
+    if (std::optional<ecg::Graph> carried = simplify::MovedPermutations(made.planned.graph)) {
+      if (const absl::Status verified = ecg::Verify(*carried); !verified.ok()) {
+        return MadeWrong("carry-permutations", "graph", verified);
+      }
+      const bool cpu = device.kind == "cpu";
+      ways.push_back({"permutations carried", cpu ? TypicalCoreLike(device) : typical,
+                      cpu ? 1 : compilation.options.threads, nullptr, std::move(carried)});
+    }
+  }
   std::vector<Candidate> candidates;
   size_t offered = 0;
   for (const Way& way : ways) {
-    if (way.given != nullptr && offered == kMostOffers) break;
-    absl::StatusOr<std::unique_ptr<Prepared>> plan = PlanByEstimates(compilation, way.device, way.threads, way.given);
+    if (way.given != nullptr && offered == kMostOffers) continue;
+    absl::StatusOr<std::unique_ptr<Prepared>> plan = PlanByEstimates(compilation, way);
     if (absl::IsCancelled(plan.status())) return plan.status();
-    if (!plan.ok() || SameLaunches(made, **plan)) continue;
-    const bool known = std::any_of(candidates.begin(), candidates.end(),
-                                   [&](const Candidate& one) { return SameLaunches(*one.own, **plan); });
-    if (known) continue;
+    if (!plan.ok()) continue;
+    const auto is_same = [&](const Prepared& other) { return !way.graph && SameLaunches(other, **plan); };
+    if (is_same(made) ||
+        std::any_of(candidates.begin(), candidates.end(), [&](const Candidate& one) { return is_same(*one.own); })) {
+      continue;
+    }
     offered += way.given != nullptr ? 1 : 0;
     Candidate& candidate = candidates.emplace_back();
     candidate.name = way.name;

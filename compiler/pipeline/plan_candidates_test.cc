@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -263,6 +264,44 @@ TEST_F(PlanCandidates, WithoutAComparisonThePlansSayWhatWasEstimated) {
   EXPECT_EQ(plan["alternatives"].size(), account.alternatives.size());
   EXPECT_THAT(account.plan_json, HasSubstr("estimated the fastest as a whole"));
   EXPECT_THAT(account.passes, ::testing::Contains(::testing::Field(&StageSeconds::stage, "plan: dnnfusion")));
+}
+
+// A shuffle in front of a product over the shuffled channels: without it the weights are permuted. The softmax behind
+// it is there to be measured.
+class ShuffledCandidates : public PlanCandidates {
+ protected:
+  ShuffledCandidates() {
+    const ecg::ValueId x = shuffled_.In({32, 128});
+    const ecg::ValueId split = shuffled_.Op("Reshape", {x, shuffled_.Ints({32, 2, 64})});
+    const ecg::ValueId turned = shuffled_.Op("Transpose", {split}, {{"perm", std::vector<int64_t>{0, 2, 1}}});
+    const ecg::ValueId y = shuffled_.Op("Reshape", {turned, shuffled_.Ints({32, 128})});
+    const ecg::ValueId product = shuffled_.Op("MatMul", {y, shuffled_.Weight({128, 24})});
+    shuffled_.Out(shuffled_.Op("Softmax", {product}, {{"axis", int64_t{-1}}}));
+    files_.graph = &shuffled_.graph();
+    context_.plans = &ratios_;
+  }
+  testing::GraphMaker shuffled_;
+  RatioOf ratios_;
+};
+
+TEST_F(ShuffledCandidates, ThePlanWithPermutationsCarriedShipsWhereItIsMeasuredFaster) {
+  ratios_.fastest = "permutations carried";
+  const CompileAccount account = CompileIt();
+  EXPECT_THAT(ratios_.descriptions, ::testing::Contains(HasSubstr("plan permutations carried")));
+  const auto carried = std::find_if(account.alternatives.begin(), account.alternatives.end(),
+                                    [](const PlanAlternative& one) { return one.plan == "permutations carried"; });
+  ASSERT_NE(carried, account.alternatives.end());
+  EXPECT_TRUE(carried->chosen);
+  EXPECT_EQ(account.plan_json.find("Transpose"), std::string::npos) << account.plan_json;
+}
+
+TEST_F(ShuffledCandidates, AnotherPlanShipsWhereItIsNot) {
+  const CompileAccount account = CompileIt();
+  EXPECT_THAT(account.plan_json, HasSubstr("Transpose")) << "the plan in the bundle moves the channels";
+  EXPECT_THAT(ratios_.descriptions, ::testing::Contains(HasSubstr("plan permutations carried")));
+  options_.disabled_passes = {"carry-permutations"};
+  CompileIt();
+  EXPECT_THAT(ratios_.descriptions, ::testing::Not(::testing::Contains(HasSubstr("plan permutations carried"))));
 }
 
 // An equal bundle from equal questions: nothing of the account that depends on time is in plan.json.

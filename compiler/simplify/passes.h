@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -35,6 +36,14 @@ ecg::Graph ShareEqual(const ecg::Graph& graph);
 // Drops nodes and constants that no output needs.
 ecg::Graph RemoveDead(const ecg::Graph& graph);
 
+// Moves permutations of slices (channel shuffles, gathers by a constant table) into the constants of those who read
+// them: where the slices of a value are runs of other values' slices once they are sorted, it becomes these runs behind
+// each other, and a reader's weights are permuted in their place. Elementwise operators, depthwise convolutions and
+// poolings are passed on the way. A value keeps its order where anybody who computes with it needs that order, or where
+// sorting makes no longer runs. Sums add the same terms in another order. Returns nullopt where nothing moves.
+std::optional<ecg::Graph> MovedPermutations(const ecg::Graph& graph);
+inline ecg::Graph CarryPermutations(const ecg::Graph& graph) { return MovedPermutations(graph).value_or(graph); }
+
 // Some nodes read one value at many places, each at a constant index (the iterations of an unrolled loop). OpenIndices
 // makes these indices opaque constants: the nodes then have one structure, and one kernel serves them all. It must be
 // the last pass, because other passes treat an opaque constant like any other.
@@ -52,7 +61,7 @@ absl::StatusOr<ecg::Graph> SeparateLoopValues(const ecg::Graph& graph);
 // Fused again, they are the kernel of the operator. It loses what rewriting knows about the operator.
 ecg::Graph OpenComposites(const ecg::Graph& graph);
 
-// All passes except OpenIndices and OpenComposites, ordered so that each pass sees what the one before uncovered.
+// All passes except CarryPermutations, OpenIndices and OpenComposites, ordered so that each pass sees what the one before uncovered.
 // Idempotent.
 ecg::Graph Simplify(const ecg::Graph& graph, Widening widening, Reordering reordering = Reordering::kFold);
 inline ecg::Graph Simplify(const ecg::Graph& graph) { return Simplify(graph, Widening::kFold); }

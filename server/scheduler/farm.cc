@@ -59,9 +59,7 @@ absl::Status Farm::Restore() {
     ASSIGN_OR_RETURN(std::optional<WorkerRow> worker, store_->FindWorker(row.worker));
     if (worker.has_value() && IsLocalWorkerName(worker->name)) row.state = TaskPhase::kQueued;
   }
-  ASSIGN_OR_RETURN(const std::vector<DrainedWorkerRow> drained, store_->DrainedWorkers());
   absl::MutexLock lock(&mutex_);
-  for (const DrainedWorkerRow& worker : drained) drained_[worker.name] = worker;
   scheduler_.StartAfter(last_fence);
   for (const TaskRow& row : rows) scheduler_.Restore(row, clock_());
   return absl::OkStatus();
@@ -99,9 +97,7 @@ absl::Status Farm::Register(AttachedWorker worker) {
          {"builds", absl::StrJoin(worker.toolchain_kinds, ",")}}});
   absl::MutexLock lock(&mutex_);
   scheduler_.Seen(worker.id, OffersOf(worker), false, clock_());
-  const std::string name = worker.name;
   attached_[worker.id] = std::move(worker);
-  ApplyDrain(name);
   changed_.SignalAll();
   return absl::OkStatus();
 }
