@@ -252,8 +252,9 @@ absl::Status RunKernel(const Run& run, size_t k, KernelHost* host,
   return absl::OkStatus();
 }
 
-absl::Status Execute(const Run& run, KernelHost* host, const std::map<ecg::ValueId, Tensor>& inputs,
+absl::Status Execute(Run* of, KernelHost* host, const std::map<ecg::ValueId, Tensor>& inputs,
                      const std::vector<Tensor>& expected) {
+  const Run& run = *of;
   const ecg::Graph& graph = run.fusion_case->graph;
   std::mt19937 random(7);
   std::map<ecg::ValueId, std::unique_ptr<GuardedBuffer>> values;
@@ -265,15 +266,18 @@ absl::Status Execute(const Run& run, KernelHost* host, const std::map<ecg::Value
   for (size_t k = 0; k < run.result.kernels.size(); ++k) {
     RETURN_IF_ERROR(Annotate(RunKernel(run, k, host, &values, &random), absl::StrCat("kernel ", k)));
   }
+  std::vector<Tensor> outputs;
   for (size_t o = 0; o < graph.outputs().size(); ++o) {
     const ecg::ValueId v = graph.outputs()[o];
     if (!values.count(v)) return absl::InternalError(absl::StrCat("output ", o, " is written by no kernel"));
     bool pad_is_zero = true;
     const ecg::ValueType& type = graph.value(v).type;
-    const Tensor actual =
-        FromPhysical(values[v]->data(), type.dtype, type.shape, LayoutFor(run.layouts, v), &pad_is_zero);
-    RETURN_IF_ERROR(Annotate(CompareOutputs(expected[o], actual), absl::StrCat("output ", o)));
+    outputs.push_back(FromPhysical(values[v]->data(), type.dtype, type.shape, LayoutFor(run.layouts, v), &pad_is_zero));
     if (!pad_is_zero) return absl::InternalError(absl::StrCat("output ", o, ": padding lanes are not zero"));
+  }
+  of->result.outputs = std::move(outputs);
+  for (size_t o = 0; o < expected.size(); ++o) {
+    RETURN_IF_ERROR(Annotate(CompareOutputs(expected[o], of->result.outputs[o]), absl::StrCat("output ", o)));
   }
   return absl::OkStatus();
 }
@@ -476,7 +480,7 @@ std::vector<FusionResult> RunCases(const std::vector<FusionCase>& cases, const s
       if (it == references.end()) it = references.emplace(run.fusion_case, Reference(*run.fusion_case, *inputs)).first;
       run.result.status = it->second.status();
       const absl::StatusOr<KernelHost*> host = run.result.status.ok() ? hosts.Find(run) : run.result.status;
-      run.result.status = host.ok() ? Execute(run, *host, *inputs, *it->second) : host.status();
+      run.result.status = host.ok() ? Execute(&run, *host, *inputs, *it->second) : host.status();
     }
     results.push_back(std::move(run.result));
   }

@@ -78,6 +78,7 @@ struct FusionResult {
   std::string name;                   // "case avx512 plain"
   absl::Status status;                // OK: all outputs agree with the interpreter
   std::vector<FusionKernel> kernels;  // those that could be scheduled
+  std::vector<Tensor> outputs;        // of the graph; empty where the kernels did not run to their end
 };
 
 DeviceModel Avx512Device();

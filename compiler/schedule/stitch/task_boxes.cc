@@ -40,6 +40,10 @@ bool ReadsAlongReduction(const te::Te& te, TensorId tensor) {
   return along;
 }
 
+bool BoxIsEmpty(const te::Box& box) {
+  return std::any_of(box.begin(), box.end(), [](const te::Span& span) { return span.length == 0; });
+}
+
 }  // namespace
 
 double CostPerPoint(const te::Te& te) {
@@ -127,6 +131,10 @@ absl::StatusOr<std::vector<te::Box>> TaskBoxes::Infer(const std::vector<GridAxis
       ASSIGN_OR_RETURN(need, MatchingBox(boxes[n - 1], stages_[s]));
     }
     ASSIGN_OR_RETURN(boxes[s], PhysicalBox(stages_[s], *need));
+    if (halos_ == Halos::kRecomputed && BoxIsEmpty(boxes[s])) {
+      return absl::FailedPreconditionError(absl::StrCat("the windows over '", program_.tensors[te.outputs[0]].name,
+                                                        "' lie in padding, so that no task reads it"));
+    }
     if (halos_ == Halos::kRecomputed) boxes[s] = Inside(std::move(boxes[s]), te);
   }
   return boxes;

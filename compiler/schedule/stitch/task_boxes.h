@@ -54,7 +54,8 @@ class TaskBoxes {
   // - tasks leave out elements of a result,
   // - tasks would compute elements of a result more than once, or, without halos, those of another stage beyond a
   //   small amount,
-  // - a box leaves its tensor and cannot be moved.
+  // - a box leaves its tensor and cannot be moved,
+  // - with halos, no task reads anything of a stage.
   absl::StatusOr<std::vector<te::Box>> For(const std::vector<GridAxis>& grid) const;
 
   // The number of real points of a span that runs past `extent` in the last task; nullopt where it does not.

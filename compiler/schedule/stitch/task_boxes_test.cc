@@ -133,6 +133,16 @@ TEST(TaskBoxes, AHaloIsMovedIntoItsTensor) {
   EXPECT_EQ(OrFail(task.In(task.Main(0), 9))[0][0].length, 10) << "no more than the tensor";
 }
 
+TEST(TaskBoxes, WindowsInPaddingReadNothing) {
+  Task task(R"(te p(%0: f32[10, 64]) {
+  %1[i0<10, i1<64]: f32 = exp(%0[i0, i1])
+  %2[i2<10, i3<64]: f32 = sum.f32(i4<3) %1[i2 + i4, i3 + 64]?0.0
+  return %2
+})",
+            Halos::kRecomputed);
+  EXPECT_NE(task.In(task.Main(0), 2).status().message().find("no task reads it"), std::string::npos);
+}
+
 // Each element of a result is stored by one task.
 TEST(TaskBoxes, AResultHasNoHalo) {
   Task task(Windows("%1, %2"), Halos::kRecomputed);

@@ -2,9 +2,11 @@
 
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "compiler/ecg/text.h"
 #include "runtime/devices/cpu/subnormals.h"
 #include "tests/fuzz/graphs/eager_values.h"
+#include "tests/fuzz/graphs/summary.h"
 #include "tests/fuzz/graphs/values.h"
 
 namespace fusion::fuzz {
@@ -91,6 +93,14 @@ std::vector<Checked> Check(const std::vector<Case>& cases, const std::vector<Mod
   for (size_t m = 0; m < modes.size(); ++m) {
     for (size_t c = 0; c < cases.size(); ++c) {
       if (!results[m][c].has_value() || undefined[c]) continue;
+      if (!modes[m].form.empty()) {
+        const absl::Status& status = results[m][c]->status();
+        if (absl::IsFailedPrecondition(status)) {
+          ++checked[c].not_one_kernel[absl::StrCat(modes[m].name, ": ", Reason(std::string(status.message())))];
+          continue;
+        }
+        ++checked[c].one_kernel[modes[m].name];
+      }
       if (refused[c]) {
         const absl::Status status = AgreeOnRefusal(*results[m][c]);
         if (!status.ok()) checked[c].failures.push_back({modes[m].name, status});

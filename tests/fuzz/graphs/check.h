@@ -2,6 +2,7 @@
 #ifndef FUSION_TESTS_FUZZ_GRAPHS_CHECK_H_
 #define FUSION_TESTS_FUZZ_GRAPHS_CHECK_H_
 
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -32,6 +33,8 @@ struct Failure {
 struct Checked {
   std::vector<Failure> failures;  // empty if no mode failed
   Coverage coverage;              // over all modes
+  std::map<std::string, int> one_kernel;   // by mode with a form: how often the graph is one kernel
+  std::map<std::string, int> not_one_kernel;  // by mode and reason: how often it is not
 };
 
 // A model is also checked against its operators run one after another. Each is imported with its operands as constants,

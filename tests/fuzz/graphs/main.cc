@@ -20,6 +20,7 @@
 #include "tests/fuzz/graphs/model_run.h"
 #include "tests/fuzz/graphs/random_graph.h"
 #include "tests/fuzz/graphs/random_model.h"
+#include "tests/fuzz/graphs/random_windows.h"
 #include "tests/fuzz/graphs/shrink.h"
 #include "tests/fuzz/graphs/summary.h"
 
@@ -30,7 +31,7 @@ struct Options {
   int64_t seed = 1, count = 100, batch = 50;
   std::vector<Mode> modes = AllModes();
   std::vector<std::string> files;
-  std::string kind;  // "graphs", "models"; empty: both
+  std::string kind;  // "graphs", "models", "windows"; empty: all of them
   bool print = false, shrink = true;
   RunSettings settings;
   GraphLimits limits;
@@ -108,7 +109,8 @@ absl::StatusOr<Case> ReadCase(const std::string& path) {
   return Case{path, *std::move(graph), {}};
 }
 
-// Draws a model for every fourth seed, and a graph with extents beyond the caches and beyond one task for every 32nd.
+// Draws a model for every fourth seed, a chain of windows for every eighth, and a graph with extents beyond the caches and
+// beyond one task for every 32nd.
 Case DrawCase(int64_t seed, const Options& options, Summary* summary) {
   const auto number = static_cast<uint64_t>(seed);
   const std::string name = absl::StrCat("seed ", seed);
@@ -117,6 +119,7 @@ Case DrawCase(int64_t seed, const Options& options, Summary* summary) {
     summary->LeftOut(drawn.left_out);
     return {name, std::move(drawn.graph), std::move(drawn.model)};
   }
+  if (options.kind.empty() ? seed % 8 == 5 : options.kind == "windows") return {name, RandomWindows(number), {}};
   GraphLimits limits = options.limits;
   if (seed % 32 == 16) limits = LargeLimits(limits);
   return {name, RandomGraph(number, limits), {}};
@@ -152,6 +155,7 @@ int Run(const Options& options) {
     const std::vector<Checked> checked = Check(cases, options.modes, options.settings);
     for (size_t c = 0; c < cases.size(); ++c) {
       const std::vector<Failure>& failures = checked[c].failures;
+      summary.OneKernel(checked[c].one_kernel, checked[c].not_one_kernel);
       if (failures.empty()) {
         summary.Passed(checked[c].coverage);
       } else if (random &&
@@ -195,8 +199,8 @@ void AddFlags(CLI::App* app, Options* options, std::vector<std::string>* modes) 
   app->add_option("--max-nodes", options->limits.max_nodes, "operators of the largest graph")
       ->check(CLI::PositiveNumber)
       ->capture_default_str();
-  app->add_option("--kind", options->kind, "draw only these (default: both)")
-      ->check(CLI::IsMember({"graphs", "models"}));
+  app->add_option("--kind", options->kind, "draw only these (default: all)")
+      ->check(CLI::IsMember({"graphs", "models", "windows"}));
   app->add_option("--mode", *modes, "ways to run a graph, separated by commas (default: all)")
       ->delimiter(',')
       ->allow_extra_args(false)  // what follows is a file

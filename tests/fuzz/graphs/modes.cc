@@ -12,6 +12,8 @@
 #include "runtime/base/status_macros.h"
 #include "tests/conformance/compile_and_run.h"
 #include "tests/conformance/cut_to_extents.h"
+#include "tests/fuzz/graphs/one_kernel.h"
+#include "tests/fuzz/graphs/random_windows.h"
 #include "tests/fuzz/graphs/values.h"
 
 namespace fusion::fuzz {
@@ -23,6 +25,28 @@ Outputs RunPasses(const ecg::Graph& graph, const Mode& mode) {
   ASSIGN_OR_RETURN(const ecg::Graph rewritten, Rewritten(graph, mode.math));
   ASSIGN_OR_RETURN(const std::vector<Tensor> all, ecg::Interpret(rewritten, DrawInputs(graph)));
   return conformance::CutToExtents(rewritten, all);
+}
+
+// The results of the chains of windows among the graphs, each as one kernel of a form: of all forms, or with `quick` of
+// one of them in turn.
+void RunForms(const std::vector<ecg::Graph>& graphs, const std::vector<Mode>& modes, const RunSettings& settings,
+              std::vector<std::vector<std::optional<Outputs>>>* results) {
+  const auto forms = static_cast<size_t>(
+      std::count_if(modes.begin(), modes.end(), [](const Mode& mode) { return !mode.form.empty(); }));
+  size_t turn = 0;
+  for (size_t m = 0; m < modes.size(); ++m) {
+    if (modes[m].form.empty()) continue;
+    std::vector<size_t> places;
+    std::vector<ecg::Graph> chains;
+    for (size_t g = 0; g < graphs.size(); ++g) {
+      if (!IsChainOfWindows(graphs[g]) || (settings.quick && g % forms != turn)) continue;
+      places.push_back(g);
+      chains.push_back(graphs[g]);
+    }
+    ++turn;
+    std::vector<Outputs> outputs = RunAsOneKernel(chains, modes[m].form, settings.isa);
+    for (size_t c = 0; c < chains.size(); ++c) (*results)[m][places[c]] = std::move(outputs[c]);
+  }
 }
 
 }  // namespace
@@ -43,7 +67,8 @@ const std::vector<Mode>& AllModes() {
                                       {"passes-fast", "", "fast"},
                                       {"unfused", "none", "strict"},
                                       {"fused", "dnnfusion", "fast"},
-                                      {"fused-strict", "dnnfusion", "strict"}};
+                                      {"fused-strict", "dnnfusion", "strict"},
+                                      {"halos", "", "strict", "halos"}};
     // Every other planner is a mode of its name.
     for (const std::string& planner : PlannerNames()) {
       const bool there =
@@ -65,7 +90,9 @@ std::vector<std::vector<std::optional<Outputs>>> RunGraphs(const std::vector<ecg
   const auto compiled_modes = static_cast<size_t>(
       std::count_if(modes.begin(), modes.end(), [](const Mode& mode) { return !mode.planner.empty(); }));
   size_t turn = 0;  // of the compiled modes
+  RunForms(graphs, modes, settings, &results);
   for (size_t m = 0; m < modes.size(); ++m) {
+    if (!modes[m].form.empty()) continue;
     for (size_t g = 0; g < graphs.size(); ++g) {
       if (modes[m].planner.empty()) {
         results[m][g] = RunPasses(graphs[g], modes[m]);

@@ -15,9 +15,11 @@ struct Mode {
   std::string name;
   std::string planner;  // empty: only runs passes and the interpreter
   std::string math;     // "fast", "strict"
+  std::string form = "";  // the whole graph is one kernel in this form of its schedule (one_kernel.h)
 };
 
 // passes-strict, passes-fast: simplify and rewrite, then interpret. unfused, fused, fused-strict: compile and run.
+// halos: chains of windows as one kernel.
 const std::vector<Mode>& AllModes();
 
 // The graph after simplifying and rewriting at a level of `math`.
@@ -27,13 +29,16 @@ absl::StatusOr<ecg::Graph> Rewritten(const ecg::Graph& graph, const std::string&
 using Outputs = absl::StatusOr<std::vector<Tensor>>;
 
 struct RunSettings {
-  bool quick = false;  // each graph goes through only one of the compiled modes, in turn, and clang optimises little
+  // Each graph goes through only one of the compiled modes, in turn, and clang optimises little. Chains of windows also go
+  // through one of the modes with a form.
+  bool quick = false;
   std::string isa;     // "avx2"; empty: the widest that this machine has
 };
 
 // Returns results by mode, then by graph. Graphs must be materialised. Compiled modes build all graphs in few compiler
 // calls, and run each in a process of its own: once on one thread and twice on two. If `quick` leaves out a graph, its
-// result is absent.
+// result is absent. So it is in a mode with a form where the graph is no chain of windows. Where
+// a chain has no kernel of that form, the result is FAILED_PRECONDITION.
 std::vector<std::vector<std::optional<Outputs>>> RunGraphs(const std::vector<ecg::Graph>& graphs,
                                                            const std::vector<Mode>& modes, const RunSettings& settings);
 

@@ -65,6 +65,11 @@ void Summary::LeftOut(const std::map<std::string, int>& reasons) {
   for (const auto& [reason, count] : reasons) left_out_[reason] += count;
 }
 
+void Summary::OneKernel(const std::map<std::string, int>& made, const std::map<std::string, int>& not_made) {
+  for (const auto& [mode, times] : made) one_kernel_[mode] += times;
+  for (const auto& [reason, times] : not_made) not_one_kernel_[reason] += times;
+}
+
 int64_t Summary::RefusedGraphs() const {
   int64_t count = 0;
   for (const auto& [reason, times] : refused_) count += times;
@@ -77,7 +82,8 @@ std::string Summary::Text() const {
                       "elements: ", elements_.exact, " equal, ", elements_.rounded, " within rounding, ",
                       elements_.loose, " within rounding larger than they are, ", elements_.special,
                       " NaN or infinite alike; ", elements_.uncertain, " not compared, as rounding decides\n",
-                      Counts("refused", refused_), Counts("left out", left_out_));
+                      Counts("refused", refused_), Counts("left out", left_out_), Counts("one kernel", one_kernel_),
+                      Counts("not one kernel", not_one_kernel_));
 }
 
 std::string Summary::Shortcoming() const {
@@ -85,6 +91,13 @@ std::string Summary::Shortcoming() const {
   if (static_cast<double>(refused + not_compared_) > std::max(1.0, kRefused * static_cast<double>(graphs()))) {
     return absl::StrFormat("%d of %d graphs were refused or not compared, at most %g%% may be", refused + not_compared_,
                            graphs(), 100 * kRefused);
+  }
+  int64_t one_kernel = 0, not_one_kernel = 0;
+  for (const auto& [mode, times] : one_kernel_) one_kernel += times;
+  for (const auto& [reason, times] : not_one_kernel_) not_one_kernel += times;
+  if (not_one_kernel > std::max<int64_t>(1, one_kernel)) {
+    return absl::StrFormat("%d of %d chains of windows are no kernel of a form, at most half may be", not_one_kernel,
+                           one_kernel + not_one_kernel);
   }
   const auto compared = static_cast<double>(elements_.compared());
   const double all = compared + static_cast<double>(elements_.uncertain);

@@ -22,6 +22,9 @@ class Summary {
   // Counts operators that the generator proposed and import refused; their graphs continue without them.
   void LeftOut(const std::map<std::string, int>& reasons);
 
+  // Counts graphs that a mode with a form ran as one kernel, by mode, and those of which it has none, by mode and reason.
+  void OneKernel(const std::map<std::string, int>& made, const std::map<std::string, int>& not_made);
+
   int64_t failed() const { return failed_; }
   int64_t graphs() const { return compared_ + partly_ + not_compared_ + failed_ + RefusedGraphs(); }
   // Returns lines for people. The first line can stand alone: graphs compared, partly compared, refused, failed.
@@ -34,7 +37,7 @@ class Summary {
 
   int64_t compared_ = 0, partly_ = 0, not_compared_ = 0, failed_ = 0;
   Coverage elements_;
-  std::map<std::string, int64_t> refused_, left_out_;
+  std::map<std::string, int64_t> refused_, left_out_, one_kernel_, not_one_kernel_;
 };
 
 }  // namespace fusion::fuzz

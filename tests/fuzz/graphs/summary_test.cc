@@ -31,6 +31,16 @@ TEST(SummaryTest, GraphsAreCountedByWhatWasCompared) {
   EXPECT_THAT(summary.Text(), HasSubstr("refused 2 times: no #\n"));
 }
 
+TEST(SummaryTest, ChainsThatAreNoKernelAreCounted) {
+  Summary summary;
+  summary.OneKernel({{"halos", 1}}, {});
+  summary.OneKernel({}, {{"halos: a halo is a result", 1}});
+  EXPECT_THAT(summary.Text(), HasSubstr("one kernel 1 times: halos\n  not one kernel 1 times: halos: a halo"));
+  EXPECT_EQ(summary.Shortcoming(), "");
+  summary.OneKernel({}, {{"halos: no tile", 1}});
+  EXPECT_THAT(summary.Shortcoming(), HasSubstr("2 of 3 chains of windows are no kernel"));
+}
+
 TEST(SummaryTest, ComparingTooLittleIsAShortcoming) {
   Coverage whole, little;
   whole.exact = 100;
