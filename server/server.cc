@@ -142,9 +142,9 @@ absl::Status Server::State::OpenStores(const ServerOptions& options) {
   retention = std::make_unique<Retention>(store.get(), artifacts.get(), options.retention, options.log);
   farm = std::make_unique<Farm>(
       store.get(), artifacts.get(), metrics.get(),
-      [rows = store.get(), files = artifacts.get()](const TaskRow& task, const std::string& result,
-                                                    const AttachedWorker& worker) {
-        return AcceptTaskResult(*rows, *files, task, result, worker);
+      [files = artifacts.get()](const TaskRow& task, const std::string& payload, const std::string& result,
+                                const AttachedWorker& worker) {
+        return AcceptTaskResult(*files, task, payload, result, worker);
       },
       options.scheduler, options.log);
   return farm->Restore();

@@ -75,14 +75,26 @@ absl::Status Insert(Connection& db, const MeasurementRow& row) {
        row.item});
 }
 
+absl::Status Insert(Connection& db, const PlanComparisonRow& row) {
+  return db.Run(
+      "INSERT INTO plan_comparisons (plan_key, reference_key, device_fingerprint, description, threads, rounds, "
+      "ratio, ratio_low, ratio_high, median_ns, reference_ns, model_ns, reference_model_ns, worker, time_ms, task, "
+      "fence, item) VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?) ON CONFLICT DO NOTHING",
+      {row.plan_key, row.reference_key, row.device_fingerprint, row.description, int64_t{row.threads}, row.rounds,
+       row.ratio, row.ratio_low, row.ratio_high, row.median_ns, row.reference_ns, row.model_ns, row.reference_model_ns,
+       row.worker, row.time_ms, row.task, row.fence, row.item});
+}
+
 }  // namespace
 
-absl::Status SqliteStore::AppendMeasurements(absl::Span<const MeasurementRow> rows) {
-  if (rows.empty()) return absl::OkStatus();
-  return writer_->Write([&](Connection& db) -> absl::Status {
-    for (const MeasurementRow& row : rows) RETURN_IF_ERROR(Insert(db, row));
-    return absl::OkStatus();
-  });
+absl::Status InsertAccepted(Connection& db, const AcceptedRows& accepted) {
+  for (const MeasurementRow& row : accepted.measurements) RETURN_IF_ERROR(Insert(db, row));
+  for (const PlanComparisonRow& row : accepted.comparisons) RETURN_IF_ERROR(Insert(db, row));
+  for (const BuildRow& row : accepted.builds) {
+    RETURN_IF_ERROR(db.Run("INSERT OR REPLACE INTO builds (key, binary_digest, created_ms) VALUES (?,?,?)",
+                           {row.key, row.binary_digest, row.created_ms}));
+  }
+  return absl::OkStatus();
 }
 
 absl::StatusOr<int64_t> SqliteStore::MergeMeasurements(absl::Span<const MeasurementRow> rows) {
@@ -257,21 +269,6 @@ absl::Status SqliteStore::AppendPlans(absl::Span<const PlanRow> rows) {
           "median_ns, p25_ns, p75_ns, worker, time_ms) VALUES (?,?,?,?,?,?,?,?,?,?,?)",
           {row.bundle_digest, row.device_fingerprint, row.model_name, row.planner, int64_t{row.threads}, row.model_ns,
            row.median_ns, row.p25_ns, row.p75_ns, row.worker, row.time_ms}));
-    }
-    return absl::OkStatus();
-  });
-}
-
-absl::Status SqliteStore::AppendPlanComparisons(absl::Span<const PlanComparisonRow> rows) {
-  return writer_->Write([&](Connection& db) -> absl::Status {
-    for (const PlanComparisonRow& row : rows) {
-      RETURN_IF_ERROR(db.Run(
-          "INSERT INTO plan_comparisons (plan_key, reference_key, device_fingerprint, description, threads, rounds, "
-          "ratio, ratio_low, ratio_high, median_ns, reference_ns, model_ns, reference_model_ns, worker, time_ms, task, "
-          "fence, item) VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?) ON CONFLICT DO NOTHING",
-          {row.plan_key, row.reference_key, row.device_fingerprint, row.description, int64_t{row.threads}, row.rounds,
-           row.ratio, row.ratio_low, row.ratio_high, row.median_ns, row.reference_ns, row.model_ns,
-           row.reference_model_ns, row.worker, row.time_ms, row.task, row.fence, row.item}));
     }
     return absl::OkStatus();
   });

@@ -49,8 +49,6 @@ absl::Status SqliteStore::ScanReferences(
       {ReferenceKind::kBundle, "SELECT bundle_digest, id FROM jobs WHERE bundle_digest <> ''"},
       {ReferenceKind::kResult, "SELECT bundle_digest, key FROM results"},
       {ReferenceKind::kBinary, "SELECT binary_digest, key FROM builds"},
-      {ReferenceKind::kTask, "SELECT payload_digest, id FROM tasks WHERE state < 3"},
-      {ReferenceKind::kTask, "SELECT result_digest, id FROM tasks WHERE result_digest <> ''"},
   };
   return Read([&](Connection& db) -> absl::Status {
     for (const Source& source : kSources) {

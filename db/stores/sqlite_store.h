@@ -12,6 +12,9 @@
 
 namespace fusion {
 
+// Runs inside a transaction of the caller.
+absl::Status InsertAccepted(Connection& db, const AcceptedRows& accepted);
+
 class SqliteStore : public Store {
  public:
   SqliteStore(std::string path, std::unique_ptr<Writer> writer, std::function<void(const std::string&)> on_statement)
@@ -34,20 +37,18 @@ class SqliteStore : public Store {
   absl::StatusOr<std::optional<ResultRow>> FindResult(const std::string& key) override;
   absl::Status PutResult(const ResultRow& result) override;
 
-  absl::Status PutTasks(absl::Span<const TaskRow> tasks) override;
+  absl::Status PutTasks(absl::Span<const TaskRow> tasks, const AcceptedRows& accepted) override;
   absl::StatusOr<std::optional<TaskRow>> FindTask(const std::string& key) override;
   absl::StatusOr<std::vector<TaskRow>> UnfinishedTasks() override;
   absl::StatusOr<int64_t> LastFence() override;
   absl::Status CancelUnfinishedTasks() override;
 
-  absl::Status PutBuilds(absl::Span<const BuildRow> rows) override;
   absl::StatusOr<std::vector<std::optional<std::string>>> FindBuilds(absl::Span<const std::string> keys) override;
 
   absl::Status PutWorker(const WorkerRow& worker) override;
   absl::StatusOr<std::optional<WorkerRow>> FindWorker(const std::string& id) override;
   absl::StatusOr<std::optional<WorkerRow>> LatestWorker(const std::string& device_kind) override;
 
-  absl::Status AppendMeasurements(absl::Span<const MeasurementRow> rows) override;
   absl::StatusOr<int64_t> MergeMeasurements(absl::Span<const MeasurementRow> rows) override;
   absl::StatusOr<std::vector<std::optional<double>>> MedianLatencies(absl::Span<const std::string> keys) override;
   absl::Status ScanMeasurements(const MeasurementFilter& filter,
@@ -60,7 +61,6 @@ class SqliteStore : public Store {
                                                             int limit) override;
   absl::StatusOr<std::vector<ModelErrorRow>> ModelErrors(const std::string& device_fingerprint) override;
   absl::Status AppendPlans(absl::Span<const PlanRow> rows) override;
-  absl::Status AppendPlanComparisons(absl::Span<const PlanComparisonRow> rows) override;
   absl::StatusOr<std::vector<std::optional<PlanComparisonRow>>> PlanComparisons(
       const std::string& reference_key, absl::Span<const std::string> plan_keys) override;
   absl::StatusOr<std::vector<ModelErrorRow>> PlanErrors(const std::string& device_fingerprint) override;

@@ -63,7 +63,7 @@ TEST(SqliteStore, NoQuestionScansTheMeasurements) {
   MeasurementRow row{"q", "m", "dev", "Conv", 1, 1, 1, 1, {1}, "w", "clang", 1, 5, "workload", "structure", "tile=1"};
   row.task = "t";
   ASSERT_TRUE(store->PutWorker({"w", "host", "cpu", "dev", "{}", 1}).ok());
-  ASSERT_TRUE(store->AppendMeasurements({row}).ok());
+  ASSERT_TRUE(store->PutTasks({}, {.measurements = {row}}).ok());
   row.workload = "another workload", row.question_key = "q2", row.item = 1;
   ASSERT_TRUE(store->MergeMeasurements({row}).ok());
   EXPECT_TRUE(store->MedianLatencies({"q"})->at(0).has_value());

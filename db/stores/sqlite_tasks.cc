@@ -6,26 +6,28 @@
 
 namespace fusion {
 
-absl::Status SqliteStore::PutTasks(absl::Span<const TaskRow> tasks) {
-  if (tasks.empty()) return absl::OkStatus();
+absl::Status SqliteStore::PutTasks(absl::Span<const TaskRow> tasks, const AcceptedRows& accepted) {
+  if (tasks.empty() && accepted.measurements.empty() && accepted.comparisons.empty() && accepted.builds.empty()) {
+    return absl::OkStatus();
+  }
   return writer_->Write([&](Connection& db) -> absl::Status {
     int64_t last_fence = 0;
     for (const TaskRow& task : tasks) {
       RETURN_IF_ERROR(db.Run("DELETE FROM tasks WHERE key = ? AND id <> ?", {task.key, task.id}));
       RETURN_IF_ERROR(
           db.Run("INSERT OR REPLACE INTO tasks (id, key, kind, device_kind, requirement, description, payload_digest, "
-                 "payload_bytes, timeout_ms, threads, state, attempts, fence, worker, result_digest, evidence, "
-                 "created_ms, updated_ms) VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
+                 "payload_bytes, timeout_ms, threads, state, attempts, fence, worker, evidence, "
+                 "created_ms, updated_ms) VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
                  {task.id, task.key, static_cast<int64_t>(task.kind), task.device_kind, task.requirement,
                   task.description, task.payload_digest, task.payload_bytes, task.timeout_ms, int64_t{task.threads},
-                  static_cast<int64_t>(task.state), int64_t{task.attempts}, task.fence, task.worker, task.result_digest,
-                  task.evidence, task.created_ms, task.updated_ms}));
+                  static_cast<int64_t>(task.state), int64_t{task.attempts}, task.fence, task.worker, task.evidence,
+                  task.created_ms, task.updated_ms}));
       last_fence = std::max(last_fence, task.fence);
     }
     if (last_fence > 0) {
       RETURN_IF_ERROR(db.Run("UPDATE counters SET value = ?1 WHERE name = 'fence' AND value < ?1", {last_fence}));
     }
-    return absl::OkStatus();
+    return InsertAccepted(db, accepted);
   });
 }
 
@@ -34,8 +36,8 @@ absl::StatusOr<std::vector<TaskRow>> SqliteStore::QueryTasks(const std::string& 
   std::vector<TaskRow> tasks;
   RETURN_IF_ERROR(Read([&](Connection& db) {
     return db.Query(absl::StrCat("SELECT id, key, kind, device_kind, requirement, description, payload_digest, "
-                                 "payload_bytes, timeout_ms, threads, state, attempts, fence, worker, result_digest, "
-                                 "evidence, created_ms, updated_ms FROM tasks ",
+                                 "payload_bytes, timeout_ms, threads, state, attempts, fence, worker, evidence, "
+                                 "created_ms, updated_ms FROM tasks ",
                                  tail),
                     values, [&](const SqlRow& row) {
                       TaskRow task;
@@ -46,8 +48,8 @@ absl::StatusOr<std::vector<TaskRow>> SqliteStore::QueryTasks(const std::string& 
                       task.timeout_ms = row.Int(8), task.threads = static_cast<int>(row.Int(9));
                       task.state = static_cast<TaskPhase>(row.Int(10));
                       task.attempts = static_cast<int>(row.Int(11)), task.fence = row.Int(12);
-                      task.worker = row.Text(13), task.result_digest = row.Text(14), task.evidence = row.Text(15);
-                      task.created_ms = row.Int(16), task.updated_ms = row.Int(17);
+                      task.worker = row.Text(13), task.evidence = row.Text(14);
+                      task.created_ms = row.Int(15), task.updated_ms = row.Int(16);
                       tasks.push_back(std::move(task));
                     });
   }));
@@ -76,17 +78,6 @@ absl::StatusOr<int64_t> SqliteStore::LastFence() {
 
 absl::Status SqliteStore::CancelUnfinishedTasks() {
   return writer_->Write([](Connection& db) { return db.Run("UPDATE tasks SET state = 5 WHERE state IN (1, 2)"); });
-}
-
-absl::Status SqliteStore::PutBuilds(absl::Span<const BuildRow> rows) {
-  if (rows.empty()) return absl::OkStatus();
-  return writer_->Write([&](Connection& db) -> absl::Status {
-    for (const BuildRow& row : rows) {
-      RETURN_IF_ERROR(db.Run("INSERT OR REPLACE INTO builds (key, binary_digest, created_ms) VALUES (?,?,?)",
-                             {row.key, row.binary_digest, row.created_ms}));
-    }
-    return absl::OkStatus();
-  });
 }
 
 absl::StatusOr<std::vector<std::optional<std::string>>> SqliteStore::FindBuilds(absl::Span<const std::string> keys) {

@@ -68,9 +68,8 @@ struct TaskRow {
   TaskPhase state = TaskPhase::kQueued;
   int attempts = 0;
   int64_t fence = 0;
-  std::string worker;         // that holds the lease
-  std::string result_digest;  // of a task that is done
-  std::string evidence;       // one line per failed attempt
+  std::string worker;    // that holds the lease
+  std::string evidence;  // one line per failed attempt
   int64_t created_ms = 0, updated_ms = 0;
 };
 
@@ -129,6 +128,13 @@ struct PlanComparisonRow {
   int64_t fence = 0, item = 0;
 };
 
+// Rows that the results of tasks add.
+struct AcceptedRows {
+  std::vector<MeasurementRow> measurements = {};
+  std::vector<PlanComparisonRow> comparisons = {};
+  std::vector<BuildRow> builds = {};  // each replaces the row with its key
+};
+
 // The latency that the cost model expected for a question or a plan, and the measured one.
 struct ModelErrorRow {
   double model_ns = 0, latency_ns = 0;
@@ -177,7 +183,7 @@ struct ExpiredRows {
   int64_t jobs = 0, results = 0, tasks = 0, builds = 0;
 };
 
-enum class ReferenceKind { kBundle, kResult, kBinary, kTask, kModel };
+enum class ReferenceKind { kBundle, kResult, kBinary, kModel };
 
 // A blob that a row needs.
 struct Reference {
@@ -226,9 +232,11 @@ class Store {
   virtual absl::StatusOr<std::optional<ResultRow>> FindResult(const std::string& key) = 0;
   virtual absl::Status PutResult(const ResultRow& result) = 0;  // replaces the row with that key
 
-  // Tasks, one row per key: PutTasks inserts or replaces by id, and removes another task with that key. All rows or
-  // none.
-  virtual absl::Status PutTasks(absl::Span<const TaskRow> tasks) = 0;
+  // Tasks, one row per key: PutTasks inserts or replaces by id, and removes another task with that key. `accepted` is
+  // what the tasks among them that are done have found out; rows of an attempt that are there already are skipped. All
+  // rows of both or none, in one commit, so that a task is done exactly when its rows are there.
+  virtual absl::Status PutTasks(absl::Span<const TaskRow> tasks, const AcceptedRows& accepted) = 0;
+  absl::Status PutTasks(absl::Span<const TaskRow> tasks) { return PutTasks(tasks, AcceptedRows()); }
   virtual absl::StatusOr<std::optional<TaskRow>> FindTask(const std::string& key) = 0;
   virtual absl::StatusOr<std::vector<TaskRow>> UnfinishedTasks() = 0;
   // The largest fence that any task ever had, whether or not it still has a row. 0: none had one.
@@ -236,7 +244,6 @@ class Store {
   virtual absl::Status CancelUnfinishedTasks() = 0;
 
   // Builds: the key of a unit and the digest of its binary.
-  virtual absl::Status PutBuilds(absl::Span<const BuildRow> rows) = 0;
   virtual absl::StatusOr<std::vector<std::optional<std::string>>> FindBuilds(absl::Span<const std::string> keys) = 0;
 
   // Workers.
@@ -247,8 +254,6 @@ class Store {
 
   // Profile. MedianLatencies answers parallel to the keys: the median of the rows' medians (the larger middle one of
   // an even number), or nullopt without rows.
-  // Rows of an attempt that are there already are skipped.
-  virtual absl::Status AppendMeasurements(absl::Span<const MeasurementRow> rows) = 0;
   // Appends the rows that are missing, and returns how many it appended. Rows with the same question, worker, time and
   // samples are the same measurement.
   virtual absl::StatusOr<int64_t> MergeMeasurements(absl::Span<const MeasurementRow> rows) = 0;
@@ -270,7 +275,6 @@ class Store {
   // median latency.
   virtual absl::StatusOr<std::vector<ModelErrorRow>> ModelErrors(const std::string& device_fingerprint) = 0;
   virtual absl::Status AppendPlans(absl::Span<const PlanRow> rows) = 0;
-  virtual absl::Status AppendPlanComparisons(absl::Span<const PlanComparisonRow> rows) = 0;
   // Answers parallel to the keys of plans: of the rows with this reference the one with the median ratio (the larger
   // middle one of an even number, the older one of equal ones), or nullopt without rows.
   virtual absl::StatusOr<std::vector<std::optional<PlanComparisonRow>>> PlanComparisons(

@@ -104,12 +104,12 @@ TEST_P(StoreConformance, Tasks) {
   ASSERT_TRUE(store_->PutTasks({a, b}).ok());
   EXPECT_EQ(store_->LastFence().value(), 9);
   EXPECT_EQ(store_->UnfinishedTasks()->size(), 2u);
-  b.state = TaskPhase::kDone, b.result_digest = "r";
+  b.state = TaskPhase::kDone;
   ASSERT_TRUE(store_->PutTasks({b}).ok());
   EXPECT_EQ(store_->UnfinishedTasks()->size(), 1u);
   auto found = store_->FindTask("kb").value();
   ASSERT_TRUE(found.has_value());
-  EXPECT_EQ(found->result_digest, "r");
+  EXPECT_EQ(found->state, TaskPhase::kDone);
   EXPECT_EQ(found->worker, "w");
   EXPECT_FALSE(store_->FindTask("kc")->has_value());
   ASSERT_TRUE(store_->CancelUnfinishedTasks().ok());
@@ -119,6 +119,23 @@ TEST_P(StoreConformance, Tasks) {
   ASSERT_TRUE(store_->PutTasks({again}).ok());
   EXPECT_EQ(store_->FindTask("kb").value()->id, "t-b+");
   EXPECT_EQ(store_->LastFence().value(), 9) << "the row with the largest fence is gone";
+}
+
+TEST_P(StoreConformance, ATaskIsDoneExactlyWhenItsRowsAreThere) {
+  TaskRow task;
+  task.id = task.key = "t", task.state = TaskPhase::kDone, task.fence = 3;
+  MeasurementRow good;
+  good.question_key = "q", good.measurement_key = "m", good.samples = 1, good.samples_ns = {5}, good.median_ns = 5;
+  good.task = "t", good.fence = 3;
+  MeasurementRow bad = good;
+  bad.question_key = "bad", bad.item = 1, bad.samples = 0;  // the schema refuses it
+  EXPECT_FALSE(store_->PutTasks({task}, {.measurements = {good, bad}}).ok());
+  EXPECT_FALSE(store_->FindTask("t")->has_value());
+  EXPECT_EQ(store_->LastFence().value(), 0);
+  EXPECT_FALSE(store_->MedianLatencies({"q"})->at(0).has_value());
+  ASSERT_TRUE(store_->PutTasks({task}, {.measurements = {good}}).ok());
+  EXPECT_EQ(store_->FindTask("t").value()->state, TaskPhase::kDone);
+  EXPECT_EQ(store_->MedianLatencies({"q"})->at(0), 5);
 }
 
 TEST_P(StoreConformance, AJobLastsAsLongAsOneOfItsSubmissions) {
@@ -160,8 +177,8 @@ TEST_P(StoreConformance, AnAttemptIsMeasuredOnce) {
   row.task = "t", row.fence = 3, row.item = 0;
   MeasurementRow second = row;
   second.item = 1;
-  ASSERT_TRUE(store_->AppendMeasurements({row, second}).ok());
-  ASSERT_TRUE(store_->AppendMeasurements({row, second}).ok()) << "the worker delivers again";
+  ASSERT_TRUE(store_->PutTasks({}, {.measurements = {row, second}}).ok());
+  ASSERT_TRUE(store_->PutTasks({}, {.measurements = {row, second}}).ok()) << "the worker delivers again";
   EXPECT_EQ(store_->CountMeasurements()->measurements, 2);
   MeasurementRow exported;
   ASSERT_TRUE(store_->ScanMeasurements({"", "", "", 1}, [&](const MeasurementRow& found) { exported = found; }).ok());
@@ -172,14 +189,14 @@ TEST_P(StoreConformance, AnAttemptIsMeasuredOnce) {
   exported.origin = std::string(32, '0');  // of another server, whose task has that id, too
   EXPECT_EQ(store_->MergeMeasurements({exported}).value(), 1);
   row.fence = 4;
-  ASSERT_TRUE(store_->AppendMeasurements({row}).ok()) << "another attempt";
+  ASSERT_TRUE(store_->PutTasks({}, {.measurements = {row}}).ok()) << "another attempt";
   EXPECT_EQ(store_->CountMeasurements()->measurements, 4);
 
   PlanComparisonRow plan{std::string(64, 'a'), std::string(64, 'b'), "dev", "plan", 1, 20, 1, 1, 1, 1, 1, 1, 1, "w", 1};
   plan.task = "t", plan.fence = 3, plan.item = 1;
-  ASSERT_TRUE(store_->AppendPlanComparisons({plan}).ok());
+  ASSERT_TRUE(store_->PutTasks({}, {.comparisons = {plan}}).ok());
   plan.ratio = plan.ratio_high = 9;
-  ASSERT_TRUE(store_->AppendPlanComparisons({plan}).ok());
+  ASSERT_TRUE(store_->PutTasks({}, {.comparisons = {plan}}).ok());
   EXPECT_EQ(store_->PlanComparisons(plan.reference_key, {plan.plan_key})->at(0)->ratio, 1);
 }
 
@@ -202,7 +219,8 @@ TEST_P(StoreConformance, TheModelWithMoreMeasurementsBehindItStays) {
   EXPECT_EQ(store_->Devices("dev")->front().model_json, "first");
   EXPECT_EQ(store_->MergeDevice({"dev", "elsewhere, unused", 3, 0}).value(), false);
   EXPECT_EQ(store_->MergeDevice({"dev", "elsewhere", 3, 1}).value(), true);
-  ASSERT_TRUE(store_->AppendMeasurements({{"q", "m", "dev", "Conv", 1, 1, 1, 1, {1}, "w", "clang", 1}}).ok());
+  ASSERT_TRUE(
+      store_->PutTasks({}, {.measurements = {{"q", "m", "dev", "Conv", 1, 1, 1, 1, {1}, "w", "clang", 1}}}).ok());
   EXPECT_EQ(store_->MergeDevice({"dev", "as many", 3, 1}).value(), false);
   EXPECT_EQ(store_->MergeDevice({"another", "unknown here", 3, 0}).value(), true);
   ASSERT_EQ(store_->Devices("")->size(), 2u);
@@ -212,11 +230,11 @@ TEST_P(StoreConformance, TheModelWithMoreMeasurementsBehindItStays) {
 
 TEST_P(StoreConformance, MeasurementsAreAppendedAndTheirMedianAnswers) {
   MeasurementRow row{"q1", "m1", "dev", "Conv+Relu", 3, 90, 100, 120, {90, 100, 120}, "w", "clang", 1};
-  ASSERT_TRUE(store_->AppendMeasurements({row}).ok());
+  ASSERT_TRUE(store_->PutTasks({}, {.measurements = {row}}).ok());
   row.median_ns = 1000;  // a noisy measurement does not win
-  ASSERT_TRUE(store_->AppendMeasurements({row}).ok());
+  ASSERT_TRUE(store_->PutTasks({}, {.measurements = {row}}).ok());
   row.median_ns = 102;
-  ASSERT_TRUE(store_->AppendMeasurements({row}).ok());
+  ASSERT_TRUE(store_->PutTasks({}, {.measurements = {row}}).ok());
   auto latencies = store_->MedianLatencies({"q1", "q2"}).value();
   EXPECT_EQ(latencies[0], 102);
   EXPECT_FALSE(latencies[1].has_value());
@@ -241,7 +259,7 @@ TEST_P(StoreConformance, TrialsAreRememberedByWorkloadAndStructure) {
     MeasurementRow row{question, "m", "dev", "Conv", 1, ns, ns, ns, {ns}, "w", "clang", 1};
     row.model_ns = 70;
     row.workload = workload, row.structure = *workload ? "s" : "", row.choices = choices;
-    EXPECT_TRUE(store_->AppendMeasurements({row}).ok());
+    EXPECT_TRUE(store_->PutTasks({}, {.measurements = {row}}).ok());
   };
   append("q2", 100, "w1", "");
   append("q1", 80, "w1", "tile=1");
@@ -293,7 +311,7 @@ TEST_P(StoreConformance, TheMedianOfAPlansComparisonsAnswers) {
   const std::string plan(64, 'a'), other(64, 'b'), reference(64, 'c');
   PlanComparisonRow row{plan, reference, "dev", "plan by measurements", 2, 20, 0.9, 0.89, 0.91, 900, 1000, 5,
                         6,    "w",       1};
-  ASSERT_TRUE(store_->AppendPlanComparisons({row}).ok());
+  ASSERT_TRUE(store_->PutTasks({}, {.comparisons = {row}}).ok());
   auto found = store_->PlanComparisons(reference, {other, plan}).value();
   EXPECT_FALSE(found[0].has_value());
   ASSERT_TRUE(found[1].has_value());
@@ -311,7 +329,7 @@ TEST_P(StoreConformance, TheMedianOfAPlansComparisonsAnswers) {
   PlanComparisonRow slower = row, slowest = row, elsewhere = row;
   slower.ratio = 1.1, slowest.ratio = 1.2, slower.median_ns = 1100;
   elsewhere.reference_key = other, elsewhere.ratio = 5;
-  ASSERT_TRUE(store_->AppendPlanComparisons({slowest, slower, elsewhere}).ok());
+  ASSERT_TRUE(store_->PutTasks({}, {.comparisons = {slowest, slower, elsewhere}}).ok());
   found = store_->PlanComparisons(reference, {plan}).value();
   EXPECT_EQ(found[0]->ratio, 1.1);
   EXPECT_EQ(found[0]->median_ns, 1100) << "all figures are of one row";
@@ -322,7 +340,7 @@ TEST_P(StoreConformance, MeasurementsFromElsewhereAreTakenOnce) {
   MeasurementRow later = a, other = a;
   later.time_ms = 2;
   other.worker = "v";
-  ASSERT_TRUE(store_->AppendMeasurements({a}).ok());
+  ASSERT_TRUE(store_->PutTasks({}, {.measurements = {a}}).ok());
   EXPECT_EQ(store_->MergeMeasurements({a, later, other, later}).value(), 2);
   EXPECT_EQ(store_->MergeMeasurements({a, later, other}).value(), 0);
   EXPECT_EQ(store_->MergeMeasurements({}).value(), 0);
@@ -331,8 +349,8 @@ TEST_P(StoreConformance, MeasurementsFromElsewhereAreTakenOnce) {
 
 TEST_P(StoreConformance, Builds) {
   const std::string a(64, 'a'), b(64, 'b');
-  ASSERT_TRUE(store_->PutBuilds({{a, "bin1", 1}}).ok());
-  ASSERT_TRUE(store_->PutBuilds({{a, "bin2", 2}}).ok());
+  ASSERT_TRUE(store_->PutTasks({}, {.builds = {{a, "bin1", 1}}}).ok());
+  ASSERT_TRUE(store_->PutTasks({}, {.builds = {{a, "bin2", 2}}}).ok());
   auto found = store_->FindBuilds({b, a}).value();
   EXPECT_FALSE(found[0].has_value());
   EXPECT_EQ(found[1], "bin2");
@@ -401,20 +419,17 @@ TEST_P(StoreConformance, EveryRowThatNeedsABlobSaysSo) {
   JobRow job = store_->GetJob("j").value();
   job.state = JobPhase::kSucceeded, job.finished_ms = 1, job.bundle_digest = "bundle";
   ASSERT_TRUE(store_->FinishJob(job, "e", ResultRow{key, "stored", 3, "acc", 1}).ok());
-  ASSERT_TRUE(store_->PutBuilds({BuildRow{key, "binary", 1}}).ok());
-  TaskRow queued, done;
+  ASSERT_TRUE(store_->PutTasks({}, {.builds = {BuildRow{key, "binary", 1}}}).ok());
+  TaskRow queued;  // its payload is no blob
   queued.id = queued.key = "queued", queued.payload_digest = "payload";
-  done.id = done.key = "done", done.payload_digest = "old payload", done.result_digest = "answer";
-  done.state = TaskPhase::kDone;
-  ASSERT_TRUE(store_->PutTasks({queued, done}).ok());
+  ASSERT_TRUE(store_->PutTasks({queued}).ok());
   std::vector<std::string> found;
   ASSERT_TRUE(store_
                   ->ScanReferences(
                       [&](const Reference& reference) { found.push_back(reference.digest); },
                       [&](const std::string& id, const std::string& request) { found.push_back(id + ":" + request); })
                   .ok());
-  EXPECT_THAT(found, testing::UnorderedElementsAre("bundle", "stored", "binary", "payload", "answer",
-                                                   "j:" + std::string("\0bin", 4)));
+  EXPECT_THAT(found, testing::UnorderedElementsAre("bundle", "stored", "binary", "j:" + std::string("\0bin", 4)));
 }
 
 TEST_P(StoreConformance, BlobsAreListedInPagesAndRemoved) {

@@ -51,7 +51,8 @@ absl::StatusOr<std::unique_ptr<ArtifactStore>> ArtifactStore::Open(const std::st
   std::filesystem::remove_all(absl::StrCat(folder, "/tmp"), error);
   std::filesystem::create_directories(absl::StrCat(folder, "/tmp"), error);
   if (error) return ErrnoStatus(error.value(), absl::StrCat("cannot make ", folder, "/tmp"));
-  return std::unique_ptr<ArtifactStore>(new ArtifactStore(folder, store, std::move(clock)));
+  ASSIGN_OR_RETURN(std::unique_ptr<PayloadFiles> payloads, PayloadFiles::Open(absl::StrCat(folder, "/payloads")));
+  return std::unique_ptr<ArtifactStore>(new ArtifactStore(folder, store, std::move(clock), std::move(payloads)));
 }
 
 std::string ArtifactStore::PathOf(const std::string& digest) const {
@@ -88,15 +89,6 @@ absl::Status ArtifactStore::Upload::Seal(const std::string& expected) {
   digest_ = hash_.FinishHex();
   if (expected.empty() || digest_ == expected) return absl::OkStatus();
   return absl::DataLossError(absl::StrCat("the bytes have digest ", digest_, ", declared was ", expected));
-}
-
-absl::StatusOr<Artifact> ArtifactStore::Upload::Finish(const std::string& expected) {
-  RETURN_IF_ERROR(Seal(expected));
-  if (fsync(fd_) != 0) return ErrnoStatus(errno, "cannot sync to the artifact store");
-  const Artifact artifact{digest_, size_bytes_};
-  RETURN_IF_ERROR(store_->Name({{path_, artifact}}));
-  path_.clear();
-  return artifact;
 }
 
 absl::Status ArtifactStore::Install(absl::Span<const std::unique_ptr<Upload>> uploads) {
@@ -143,11 +135,23 @@ absl::Status ArtifactStore::Name(absl::Span<const Finished> files) {
 }
 
 absl::StatusOr<Artifact> ArtifactStore::Put(absl::string_view bytes) {
-  const std::string digest = Sha256Hex(bytes);
-  if (SizeBytes(digest).ok()) return Artifact{digest, static_cast<int64_t>(bytes.size())};
-  ASSIGN_OR_RETURN(std::unique_ptr<Upload> upload, Begin());
-  RETURN_IF_ERROR(upload->Append(bytes));
-  return upload->Finish(digest);
+  ASSIGN_OR_RETURN(std::vector<Artifact> artifacts, PutAll({bytes}));
+  return std::move(artifacts.front());
+}
+
+absl::StatusOr<std::vector<Artifact>> ArtifactStore::PutAll(const std::vector<absl::string_view>& blobs) {
+  std::vector<Artifact> artifacts;
+  std::vector<std::unique_ptr<Upload>> uploads;
+  for (const absl::string_view bytes : blobs) {
+    artifacts.push_back({Sha256Hex(bytes), static_cast<int64_t>(bytes.size())});
+    if (SizeBytes(artifacts.back().digest).ok()) continue;
+    ASSIGN_OR_RETURN(std::unique_ptr<Upload> upload, Begin());
+    RETURN_IF_ERROR(upload->Append(bytes));
+    RETURN_IF_ERROR(upload->Seal(artifacts.back().digest));
+    uploads.push_back(std::move(upload));
+  }
+  if (!uploads.empty()) RETURN_IF_ERROR(Install(uploads));
+  return artifacts;
 }
 
 absl::StatusOr<Artifact> ArtifactStore::Adopt(const std::string& path) {
@@ -181,6 +185,9 @@ absl::StatusOr<ArtifactStore::Place> ArtifactStore::Find(const std::string& dige
   {
     absl::MutexLock lock(&mutex_);
     if (const auto lent = lent_.find(digest); lent != lent_.end()) return lent->second;
+  }
+  if (auto payload = payloads_->Find(digest); payload.has_value()) {
+    return Place{std::move(payload->path), payload->size_bytes};
   }
   ASSIGN_OR_RETURN(const int64_t size_bytes, SizeBytes(digest));
   return Place{PathOf(digest), size_bytes};

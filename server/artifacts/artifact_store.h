@@ -1,6 +1,6 @@
 // ArtifactStore: content-addressed files in one folder, at `ab/abcd…` for their SHA-256. A file appears by rename after
 // its bytes and its folder are on disk, and gets its row only then, so a file with a row is complete. Only Sweep and
-// SetAside take files away. Thread-safe.
+// SetAside take files away. The payloads of tasks (payload_files.h) can be read by their digests, too. Thread-safe.
 #ifndef FUSION_SERVER_ARTIFACTS_ARTIFACT_STORE_H_
 #define FUSION_SERVER_ARTIFACTS_ARTIFACT_STORE_H_
 
@@ -22,6 +22,7 @@
 #include "runtime/base/errno_status.h"
 #include "runtime/base/sha256.h"
 #include "runtime/base/steady_clock.h"
+#include "server/artifacts/payload_files.h"
 
 namespace fusion {
 
@@ -40,6 +41,8 @@ class ArtifactStore {
                                                              SteadyClock clock = SteadyNow);
 
   absl::StatusOr<Artifact> Put(absl::string_view bytes);
+  // The same for several, which share the syncs of their folders and one commit. The result is parallel to `blobs`.
+  absl::StatusOr<std::vector<Artifact>> PutAll(const std::vector<absl::string_view>& blobs);
   // Takes over a finished file on the same file system by renaming it.
   absl::StatusOr<Artifact> Adopt(const std::string& path);
   // Fails with NOT_FOUND and names the digest.
@@ -64,9 +67,11 @@ class ArtifactStore {
   };
   // The file must not change while it is lent. For bundles that a worker needs for one task.
   absl::StatusOr<std::unique_ptr<Lent>> Lend(const std::string& path);
+  PayloadFiles& payloads() { return *payloads_; }
+
   // Calls `sink` with pieces of at most `piece_bytes`, beginning at `offset`. Stops at the first error of `sink` and
-  // returns it. A kept blob that is read from its beginning is held to its digest: DATA_LOSS after the last piece names
-  // it.
+  // returns it. A kept blob or a payload that is read from its beginning is held to its digest: DATA_LOSS after the
+  // last piece names it.
   absl::Status Stream(const std::string& digest, int64_t offset, int64_t piece_bytes,
                       const std::function<absl::Status(absl::string_view)>& sink);
   absl::StatusOr<std::vector<std::string>> Missing(absl::Span<const std::string> digests);
@@ -103,8 +108,6 @@ class ArtifactStore {
     int64_t size_bytes() const { return size_bytes_; }
     // Ends the bytes. Fails with DATA_LOSS if the digest differs from `expected`. "" accepts any digest.
     absl::Status Seal(const std::string& expected);
-    // Seals and installs.
-    absl::StatusOr<Artifact> Finish(const std::string& expected);
 
    private:
     friend class ArtifactStore;
@@ -122,15 +125,15 @@ class ArtifactStore {
   absl::Status Install(absl::Span<const std::unique_ptr<Upload>> uploads);
 
  private:
-  ArtifactStore(std::string folder, Store* store, SteadyClock clock)
-      : folder_(std::move(folder)), store_(store), clock_(std::move(clock)) {}
+  ArtifactStore(std::string folder, Store* store, SteadyClock clock, std::unique_ptr<PayloadFiles> payloads)
+      : folder_(std::move(folder)), store_(store), clock_(std::move(clock)), payloads_(std::move(payloads)) {}
   std::string PathOf(const std::string& digest) const;
   struct Place {
     std::string path;
     int64_t size_bytes = 0;
     bool lent = false;
   };
-  // Returns where a blob's bytes are now: lent, or kept.
+  // Returns where a blob's bytes are now: lent, a payload, or kept.
   absl::StatusOr<Place> Find(const std::string& digest);
   struct Finished {
     std::string path;
@@ -147,6 +150,7 @@ class ArtifactStore {
   const std::string folder_;
   Store* const store_;
   const SteadyClock clock_;
+  const std::unique_ptr<PayloadFiles> payloads_;
   // A sweep holds it alone while it removes blobs; whoever finds or names a blob shares it, from the look at the row
   // to the note in `touched_`, or from the name to the row.
   absl::Mutex sweep_;

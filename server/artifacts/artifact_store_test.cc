@@ -89,6 +89,30 @@ TEST_F(ArtifactStoreTest, StreamsPiecesFromAnOffset) {
   EXPECT_EQ(stopped, absl::AbortedError("enough"));
 }
 
+TEST_F(ArtifactStoreTest, SeveralBlobsArePutTogether) {
+  ASSERT_TRUE(artifacts_.Put("two").ok());
+  const auto put = artifacts_.PutAll({"one", "two", "three", "three"});
+  ASSERT_TRUE(put.ok()) << put.status();
+  ASSERT_EQ(put->size(), 4u);
+  for (const char* bytes : {"one", "two", "three"}) EXPECT_EQ(artifacts_.Get(Sha256Hex(bytes)).value(), bytes);
+  EXPECT_EQ(put->at(2).digest, put->at(3).digest);
+  EXPECT_EQ(FilesInTmp(), 0);
+  EXPECT_TRUE(artifacts_.PutAll({})->empty());
+}
+
+TEST_F(ArtifactStoreTest, APayloadIsReadByItsDigestAndHeldToIt) {
+  const std::string digest = artifacts_.payloads().Put("what to measure").value();
+  EXPECT_EQ(artifacts_.Get(digest).value(), "what to measure");
+  EXPECT_EQ(artifacts_.SizeBytes(digest).status().code(), absl::StatusCode::kNotFound) << "it is no blob to keep";
+  const std::string path = artifacts_.payloads().Find(digest)->path;
+  std::ofstream(path) << std::string(15, '\0');
+  EXPECT_EQ(artifacts_.Get(digest).status().code(), absl::StatusCode::kDataLoss);
+  std::ofstream(path).close();
+  EXPECT_FALSE(artifacts_.Get(digest).ok()) << "cut off";
+  std::filesystem::remove(path);
+  EXPECT_EQ(artifacts_.Get(digest).status().code(), absl::StatusCode::kNotFound);
+}
+
 TEST_F(ArtifactStoreTest, AnUploadWithAnotherDigestLeavesNothing) {
   {
     auto upload = artifacts_.Begin();
@@ -96,7 +120,7 @@ TEST_F(ArtifactStoreTest, AnUploadWithAnotherDigestLeavesNothing) {
     ASSERT_TRUE((*upload)->Append("some ").ok());
     ASSERT_TRUE((*upload)->Append("bytes").ok());
     EXPECT_EQ(FilesInTmp(), 1);
-    const absl::Status status = (*upload)->Finish(Sha256Hex("other bytes")).status();
+    const absl::Status status = (*upload)->Seal(Sha256Hex("other bytes"));
     EXPECT_EQ(status.code(), absl::StatusCode::kDataLoss);
     EXPECT_THAT(std::string(status.message()), HasSubstr(Sha256Hex("some bytes")));
   }

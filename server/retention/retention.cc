@@ -45,8 +45,6 @@ std::string InWords(const Reference& reference) {
       return "the answer to equal submissions";
     case ReferenceKind::kBinary:
       return absl::StrCat("the binary of build ", reference.owner.substr(0, 12));
-    case ReferenceKind::kTask:
-      return absl::StrCat("what task ", reference.owner, " needs");
     case ReferenceKind::kModel:
       return absl::StrCat("a part of the model of job ", reference.owner);
   }

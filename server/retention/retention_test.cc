@@ -100,9 +100,10 @@ TEST_F(RetentionTest, AJobInFlightKeepsItsModelHoweverOldItIs) {
   EXPECT_TRUE(IsThere(chunk));
 }
 
-// Ten thousand trials leave ten thousand payloads and results, and none of them is needed when they are over.
+// Ten thousand binaries, one in a hundred of which a build still names. Trials leave rows and no files.
 TEST_F(RetentionTest, AfterManyTrialsFilesEqualLiveRows) {
   constexpr int kTrials = 10000;
+  AcceptedRows accepted;
   std::vector<BlobRow> blobs;
   std::vector<TaskRow> tasks;
   const int64_t hour_ago = absl::ToUnixMillis(absl::Now() - absl::Hours(1));
@@ -118,14 +119,16 @@ TEST_F(RetentionTest, AfterManyTrialsFilesEqualLiveRows) {
     TaskRow& task = tasks.emplace_back();
     task.id = absl::StrCat("t", i), task.key = task.id;
     task.state = i % 100 == 0 ? TaskPhase::kQueued : TaskPhase::kDone;
-    task.payload_digest = write(absl::StrCat("payload ", i));
-    if (task.state == TaskPhase::kDone) task.result_digest = write(absl::StrCat("result ", i));
     task.updated_ms = hour_ago;
+    const std::string binary = write(absl::StrCat("binary ", i));
+    const int64_t used_ms = absl::ToUnixMillis(absl::Now());
+    accepted.builds.push_back({Sha256Hex(task.id), binary, i % 100 == 0 ? used_ms : hour_ago});
   }
   ASSERT_TRUE(state_.store().PutBlobs(blobs).ok());
-  ASSERT_TRUE(state_.store().PutTasks(tasks).ok());
+  ASSERT_TRUE(state_.store().PutTasks(tasks, accepted).ok());
   const Retention::Collected collected = Collect(absl::Minutes(30));
   EXPECT_EQ(collected.rows.tasks, kTrials - kTrials / 100);
+  EXPECT_EQ(collected.rows.builds, kTrials - kTrials / 100);
   EXPECT_EQ(LiveFiles(), kTrials / 100);
   EXPECT_EQ(state_.store().UnfinishedTasks()->size(), static_cast<size_t>(kTrials / 100));
   EXPECT_TRUE(retention_.Check(false, GoOn)->findings.empty());
@@ -193,7 +196,7 @@ TEST_F(RetentionTest, PruningRemovesOldMeasurementsOfADevice) {
   for (const char* device : {"a", "a", "b"}) {
     row.device_fingerprint = device;
     row.time_ms += 10;
-    ASSERT_TRUE(state_.store().AppendMeasurements({row}).ok());
+    ASSERT_TRUE(state_.store().PutTasks({}, {.measurements = {row}}).ok());
   }
   EXPECT_EQ(*retention_.Prune({20, ""}), 1);
   EXPECT_EQ(*retention_.Prune({100, "a"}), 1);

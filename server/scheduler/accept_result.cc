@@ -14,25 +14,32 @@ namespace fusion {
 namespace {
 
 constexpr size_t kMaxStoredSamples = 64;
+constexpr size_t kKeyLength = 64;
 
-absl::Status AcceptBuild(Store& store, ArtifactStore& artifacts, const TaskRow& task, const std::string& result) {
+absl::StatusOr<AcceptedRows> AcceptBuild(ArtifactStore& artifacts, const std::string& payload_bytes,
+                                         const std::string& result) {
   v1::BuildPayload payload;
   v1::BuildResult built;
-  ASSIGN_OR_RETURN(const std::string payload_bytes, artifacts.Get(task.payload_digest));
   if (!payload.ParseFromString(payload_bytes) || !built.ParseFromString(result) ||
       built.binaries_size() != payload.units_size()) {
     return absl::UnavailableError("the worker's build result does not fit its task");
   }
-  std::vector<BuildRow> rows;
-  for (int i = 0; i < built.binaries_size(); ++i) {
-    if (built.binaries(i).empty()) return absl::UnavailableError("the worker's build result holds an empty binary");
-    const v1::BuildUnitProto& unit = payload.units(i);
-    ASSIGN_OR_RETURN(Artifact binary, artifacts.Put(built.binaries(i)));
-    rows.push_back(
-        {BuildUnitKey({unit.kind(), unit.march(), unit.source()}), binary.digest, absl::ToUnixMillis(absl::Now())});
+  AcceptedRows accepted;
+  for (const std::string& binary : built.binaries()) {
+    if (binary.empty()) return absl::UnavailableError("the worker's build result holds an empty binary");
   }
-  return store.PutBuilds(rows);
+  ASSIGN_OR_RETURN(const std::vector<Artifact> binaries,
+                   artifacts.PutAll({built.binaries().begin(), built.binaries().end()}));
+  for (int i = 0; i < payload.units_size(); ++i) {
+    const v1::BuildUnitProto& unit = payload.units(i);
+    accepted.builds.push_back({BuildUnitKey({unit.kind(), unit.march(), unit.source()}),
+                               binaries[static_cast<size_t>(i)].digest, absl::ToUnixMillis(absl::Now())});
+  }
+  return accepted;
 }
+
+// An estimate as the schema takes it; 0: unknown.
+double Estimate(double ns) { return std::isfinite(ns) && ns > 0 ? ns : 0; }
 
 absl::StatusOr<MeasurementRow> ToRow(const v1::MeasureItem& item, const v1::MeasureResult& measured) {
   if (measured.samples_ns().empty()) return absl::UnavailableError("the worker's measurement holds no samples");
@@ -46,7 +53,7 @@ absl::StatusOr<MeasurementRow> ToRow(const v1::MeasureItem& item, const v1::Meas
   MeasurementRow row;
   row.question_key = item.question_key();
   row.description = item.description();
-  row.model_ns = item.origin().model_ns();
+  row.model_ns = Estimate(item.origin().model_ns());
   row.workload = item.origin().workload();
   row.structure = item.origin().structure();
   row.choices = item.origin().choices();
@@ -92,10 +99,11 @@ absl::Status CheckModelResult(const v1::ModelRun& model, const v1::MeasureResult
               : absl::UnavailableError("the worker's result for a whole model does not fit its task");
 }
 
-// Checks what a worker says about several plans, and stores it.
-absl::Status AcceptPlans(Store& store, const v1::PlanRun& run, const v1::PlanMeasurement& measured, const TaskRow& task,
-                         const AttachedWorker& worker) {
-  if (!measured.not_done().empty()) return absl::OkStatus();
+// Checks what a worker says about several plans.
+absl::StatusOr<AcceptedRows> AcceptPlans(const v1::PlanRun& run, const v1::PlanMeasurement& measured,
+                                         const TaskRow& task, const AttachedWorker& worker) {
+  AcceptedRows accepted;
+  if (!measured.not_done().empty()) return accepted;
   const auto is_time = [](double value) { return std::isfinite(value) && value > 0; };
   bool good = measured.plans_size() == run.plans_size() && run.plans_size() > 1 && measured.rounds() > 0;
   for (const v1::PlanTimes& plan : measured.plans()) {
@@ -104,10 +112,10 @@ absl::Status AcceptPlans(Store& store, const v1::PlanRun& run, const v1::PlanMea
     }
     good = good && plan.ratio_low() <= plan.ratio() && plan.ratio() <= plan.ratio_high();
   }
+  for (const v1::PlanOrigin& plan : run.plans()) good = good && plan.key().size() == kKeyLength;
   if (!good) return absl::UnavailableError("the worker's comparison of plans does not fit its task");
-  std::vector<PlanComparisonRow> rows;
   for (int p = 1; p < run.plans_size(); ++p) {
-    PlanComparisonRow& row = rows.emplace_back();
+    PlanComparisonRow& row = accepted.comparisons.emplace_back();
     const v1::PlanTimes& times = measured.plans(p);
     row.plan_key = run.plans(p).key();
     row.reference_key = run.plans(0).key();
@@ -118,27 +126,29 @@ absl::Status AcceptPlans(Store& store, const v1::PlanRun& run, const v1::PlanMea
     row.ratio = times.ratio(), row.ratio_low = times.ratio_low(), row.ratio_high = times.ratio_high();
     row.median_ns = times.median_ns();
     row.reference_ns = measured.plans(0).median_ns();
-    row.model_ns = run.plans(p).model_ns();
-    row.reference_model_ns = run.plans(0).model_ns();
+    row.model_ns = Estimate(run.plans(p).model_ns());
+    row.reference_model_ns = Estimate(run.plans(0).model_ns());
     row.worker = absl::StrCat(worker.name, "/", worker.id);
     row.time_ms = absl::ToUnixMillis(absl::Now());
     row.task = task.id, row.fence = task.fence, row.item = p;
   }
-  return store.AppendPlanComparisons(rows);
+  return accepted;
 }
 
-absl::Status AcceptMeasurement(Store& store, ArtifactStore& artifacts, const TaskRow& task, const std::string& result,
-                               const AttachedWorker& worker) {
+absl::StatusOr<AcceptedRows> AcceptMeasurement(const TaskRow& task, const std::string& payload_bytes,
+                                               const std::string& result, const AttachedWorker& worker) {
   v1::MeasurePayload payload;
   v1::MeasureResults measured;
-  ASSIGN_OR_RETURN(const std::string payload_bytes, artifacts.Get(task.payload_digest));
   if (!payload.ParseFromString(payload_bytes) || !measured.ParseFromString(result) ||
       measured.results_size() != payload.items_size()) {
     return absl::UnavailableError("the worker's measurement does not fit its task");
   }
-  if (payload.has_model()) return CheckModelResult(payload.model(), measured);
-  if (payload.has_plans()) return AcceptPlans(store, payload.plans(), measured.plans(), task, worker);
-  std::vector<MeasurementRow> rows;
+  AcceptedRows accepted;
+  if (payload.has_model()) {
+    RETURN_IF_ERROR(CheckModelResult(payload.model(), measured));
+    return accepted;
+  }
+  if (payload.has_plans()) return AcceptPlans(payload.plans(), measured.plans(), task, worker);
   for (int i = 0; i < payload.items_size(); ++i) {
     ASSIGN_OR_RETURN(MeasurementRow row, ToRow(payload.items(i), measured.results(i)));
     row.measurement_key = task.payload_digest;
@@ -147,17 +157,17 @@ absl::Status AcceptMeasurement(Store& store, ArtifactStore& artifacts, const Tas
     row.worker = absl::StrCat(worker.name, "/", worker.id);
     row.toolchain = worker.toolchain;
     row.time_ms = absl::ToUnixMillis(absl::Now());
-    rows.push_back(std::move(row));
+    accepted.measurements.push_back(std::move(row));
   }
-  return store.AppendMeasurements(rows);
+  return accepted;
 }
 
 }  // namespace
 
-absl::Status AcceptTaskResult(Store& store, ArtifactStore& artifacts, const TaskRow& task, const std::string& result,
-                              const AttachedWorker& worker) {
-  return task.kind == TaskType::kBuild ? AcceptBuild(store, artifacts, task, result)
-                                       : AcceptMeasurement(store, artifacts, task, result, worker);
+absl::StatusOr<AcceptedRows> AcceptTaskResult(ArtifactStore& artifacts, const TaskRow& task, const std::string& payload,
+                                              const std::string& result, const AttachedWorker& worker) {
+  return task.kind == TaskType::kBuild ? AcceptBuild(artifacts, payload, result)
+                                       : AcceptMeasurement(task, payload, result, worker);
 }
 
 }  // namespace fusion

@@ -4,17 +4,18 @@
 
 #include <string>
 
-#include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "db/stores/store.h"
 #include "server/artifacts/artifact_store.h"
 #include "server/scheduler/farm.h"
 
 namespace fusion {
 
-// The ResultAcceptor of builds and of measurements. Parses the result, checks that it fits its task, and stores
-// measurements and binaries. Fails with UNAVAILABLE where it does not fit, so that the task is tried again.
-absl::Status AcceptTaskResult(Store& store, ArtifactStore& artifacts, const TaskRow& task, const std::string& result,
-                              const AttachedWorker& worker);
+// The ResultAcceptor of builds and of measurements. Parses the result, checks that it fits its task, stores binaries,
+// and returns the rows that are to be stored with the end of the task; the schema takes all of them. Fails with
+// UNAVAILABLE where the result does not fit, so that the task is tried again.
+absl::StatusOr<AcceptedRows> AcceptTaskResult(ArtifactStore& artifacts, const TaskRow& task, const std::string& payload,
+                                              const std::string& result, const AttachedWorker& worker);
 
 }  // namespace fusion
 

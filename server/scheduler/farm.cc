@@ -1,6 +1,8 @@
 #include "server/scheduler/farm.h"
 
 #include <algorithm>
+#include <iterator>
+#include <utility>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
@@ -59,9 +61,15 @@ absl::Status Farm::Restore() {
     ASSIGN_OR_RETURN(std::optional<WorkerRow> worker, store_->FindWorker(row.worker));
     if (worker.has_value() && IsLocalWorkerName(worker->name)) row.state = TaskPhase::kQueued;
   }
+  std::vector<std::string> payloads;
+  for (const TaskRow& row : rows) payloads.push_back(row.payload_digest);
+  artifacts_->payloads().KeepOnly(payloads);
   absl::MutexLock lock(&mutex_);
   scheduler_.StartAfter(last_fence);
-  for (const TaskRow& row : rows) scheduler_.Restore(row, clock_());
+  for (const TaskRow& row : rows) {
+    scheduler_.Restore(row, clock_());
+    if (artifacts_->payloads().Find(row.payload_digest).has_value()) payload_of_[row.id] = row.payload_digest;
+  }
   return absl::OkStatus();
 }
 
@@ -108,31 +116,71 @@ bool Farm::IsRegistered(const std::string& worker_id, const std::string& info) c
   return it != attached_.end() && it->second.info == info;
 }
 
-absl::StatusOr<std::string> Farm::TakeResult(const FarmPoll& poll) {
+struct Farm::Delivery {
+  absl::Status status;
+  AcceptedRows rows;
+  // The payload cannot be read, so that nothing can be said of the attempt.
+  bool payload_lost = false;
+};
+
+Farm::Delivery Farm::TakeResult(const FarmPoll& poll) {
   TaskRow task;
   AttachedWorker worker;
   {
     absl::MutexLock lock(&mutex_);
     const TaskRow* found = scheduler_.Find(poll.task_id);
     if (found == nullptr || !scheduler_.Holds(poll.worker_id, poll.task_id, poll.fence)) {
-      return absl::AbortedError("the lease is over");
+      return {absl::AbortedError("the lease is over"), {}};
     }
     task = *found;
     worker = attached_[poll.worker_id];
   }
   // The worker may have described itself anew since it took the task.
   if (OffersOf(worker).count(task.requirement) == 0) {
-    return absl::UnavailableError(absl::StrCat("the worker no longer offers '", task.requirement, "'"));
+    return {absl::UnavailableError(absl::StrCat("the worker no longer offers '", task.requirement, "'")), {}};
   }
-  RETURN_IF_ERROR(poll.result.status());
-  ASSIGN_OR_RETURN(Artifact artifact, artifacts_->Put(*poll.result));
-  RETURN_IF_ERROR(acceptor_(task, *poll.result, worker));
-  return artifact.digest;
+  // A worker that could not read the payload says UNAVAILABLE.
+  if (!poll.result.ok() && !absl::IsUnavailable(poll.result.status())) return {poll.result.status(), {}};
+  const absl::StatusOr<std::string> payload = artifacts_->Get(task.payload_digest);
+  if (!payload.ok()) return {payload.status(), {}, /*payload_lost=*/true};
+  if (!poll.result.ok()) return {poll.result.status(), {}};
+  absl::StatusOr<AcceptedRows> rows = acceptor_(task, *payload, *poll.result, worker);
+  if (!rows.ok()) return {rows.status(), {}};
+  return {absl::OkStatus(), *std::move(rows)};
+}
+
+std::optional<LogLine> Farm::EndLease(FarmPoll* poll, Delivery delivery, absl::Time now) {
+  const TaskRow* task = scheduler_.Find(poll->task_id);
+  if (task == nullptr) return std::nullopt;
+  const bool done = delivery.status.ok();
+  LogLine line = done                    ? TaskLine(LogLevel::kDebug, "task done", *task, poll->worker_id)
+                 : delivery.payload_lost ? TaskLine(LogLevel::kWarning, "payload lost", *task, poll->worker_id)
+                                         : TaskLine(LogLevel::kWarning, "attempt failed", *task, poll->worker_id);
+  if (!done) line.fields.push_back({"error", delivery.status.ToString()});
+  const std::string kind = task->kind == TaskType::kMeasure ? "measure" : "build";
+  const bool took = done ? scheduler_.Complete(poll->worker_id, poll->task_id, poll->fence, now)
+                    : delivery.payload_lost
+                        ? scheduler_.LosePayload(poll->worker_id, poll->task_id, poll->fence, now)
+                        : scheduler_.Fail(poll->worker_id, poll->task_id, poll->fence, delivery.status, now);
+  if (took && done) {
+    const auto append = [](auto& all, auto& some) { std::move(some.begin(), some.end(), std::back_inserter(all)); };
+    append(accepted_.measurements, delivery.rows.measurements);
+    append(accepted_.comparisons, delivery.rows.comparisons);
+    append(accepted_.builds, delivery.rows.builds);
+    results_[poll->task_id] = std::make_shared<const std::string>(*std::move(poll->result));
+  }
+  if (!took) line.level = LogLevel::kDebug, line.message = "result of an old lease dropped";
+  metrics_->Count(Metric::kTasks, {{"kind", kind},
+                                   {"outcome", !took                   ? "stale"
+                                               : done                  ? "succeeded"
+                                               : delivery.payload_lost ? "payload_lost"
+                                                                       : "failed"}});
+  return line;
 }
 
 void Farm::Poll(FarmPoll poll) {
-  absl::StatusOr<std::string> digest = absl::UnknownError("unset");
-  if (poll.finished) digest = TakeResult(poll);
+  Delivery delivery;
+  if (poll.finished) delivery = TakeResult(poll);
   const absl::Time now = clock_();
   std::optional<LogLine> ended;
   absl::ReleasableMutexLock lock(&mutex_);
@@ -147,24 +195,7 @@ void Farm::Poll(FarmPoll poll) {
     scheduler_.Seen(poll.worker_id, OffersOf(attached->second), poll.draining, now);
     latest_call_[poll.worker_id] = poll.gone;
   }
-  if (poll.finished) {
-    const TaskRow* task = scheduler_.Find(poll.task_id);
-    if (task != nullptr) {
-      ended = digest.ok() ? TaskLine(LogLevel::kDebug, "task done", *task, poll.worker_id)
-                          : TaskLine(LogLevel::kWarning, "attempt failed", *task, poll.worker_id);
-      if (!digest.ok()) ended->fields.push_back({"error", digest.status().ToString()});
-    }
-    const std::string kind = task != nullptr && task->kind == TaskType::kMeasure ? "measure" : "build";
-    const bool took = digest.ok() ? scheduler_.Complete(poll.worker_id, poll.task_id, poll.fence, *digest, now)
-                                  : scheduler_.Fail(poll.worker_id, poll.task_id, poll.fence, digest.status(), now);
-    if (!took && ended.has_value()) ended->level = LogLevel::kDebug, ended->message = "result of an old lease dropped";
-    if (task != nullptr) {
-      metrics_->Count(Metric::kTasks, {{"kind", kind},
-                                       {"outcome", !took         ? "stale"
-                                                   : digest.ok() ? "succeeded"
-                                                                 : "failed"}});
-    }
-  }
+  if (poll.finished) ended = EndLease(&poll, std::move(delivery), now);
   const bool runs = !poll.task_id.empty() && !poll.finished;
   // At once: the pump may be waiting for the disk.
   if (runs) (void)scheduler_.Renew(poll.worker_id, poll.task_id, poll.fence, poll.stage, now);
@@ -204,6 +235,8 @@ void Farm::Pump() {
 struct Farm::Round {
   std::vector<std::pair<std::function<void(const FarmAnswer&)>, FarmAnswer>> answers;
   std::vector<TaskRow> rows;  // that changed
+  AcceptedRows accepted;
+  std::map<std::string, std::shared_ptr<const std::string>> results;  // of rows that are done, by id
   std::vector<LogLine> leased;
   bool stopping = false;
 };
@@ -241,6 +274,8 @@ Farm::Round Farm::Decide() {
   }
   polls_ = std::move(still_held);
   round.rows = scheduler_.TakeChanged();
+  round.accepted = std::exchange(accepted_, {});
+  round.results = std::exchange(results_, {});
   const int64_t wall_ms = absl::ToUnixMillis(absl::Now());
   for (TaskRow& row : round.rows) row.updated_ms = wall_ms;
   UpdateMetrics();
@@ -272,7 +307,7 @@ std::optional<FarmAnswer> Farm::AnswerTo(const HeldPoll& held, bool renewed, abs
 }
 
 absl::Status Farm::StoreRows(const Round& round) {
-  absl::Status saved = store_->PutTasks(round.rows);
+  absl::Status saved = store_->PutTasks(round.rows, round.accepted);
   if (observer_) observer_(saved);
   if (!saved.ok()) {
     log_({LogLevel::kError,
@@ -282,7 +317,7 @@ absl::Status Farm::StoreRows(const Round& round) {
   bool stopping = round.stopping;
   while (!saved.ok() && !stopping) {
     absl::SleepFor(absl::Seconds(1));
-    saved = store_->PutTasks(round.rows);
+    saved = store_->PutTasks(round.rows, round.accepted);
     if (observer_) observer_(saved);
     absl::MutexLock lock(&mutex_);
     stopping = stopping_;
@@ -299,7 +334,14 @@ void Farm::Publish(const absl::Status& saved, Round* round) {
   if (round->rows.empty()) return;
   absl::MutexLock lock(&mutex_);
   for (TaskRow& row : round->rows) {
-    if (saved.ok() && row.state > TaskPhase::kLeased && scheduler_.Find(row.id) != nullptr) durable_[row.id] = row;
+    if (!saved.ok() || row.state <= TaskPhase::kLeased) continue;
+    const TaskRow* live = scheduler_.Find(row.id);
+    if (live != nullptr && live->state <= TaskPhase::kLeased) continue;  // another task has taken over the id
+    if (const auto payload = payload_of_.find(row.id); payload != payload_of_.end()) {
+      artifacts_->payloads().Drop(payload->second);
+      payload_of_.erase(payload);
+    }
+    if (live != nullptr) durable_[row.id] = {row, std::move(round->results[row.id])};
   }
   changed_.SignalAll();
 }

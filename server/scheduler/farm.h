@@ -1,6 +1,7 @@
 // Farm: the scheduler with its thread, its store and its waiters. Compilations ask it to run tasks, and block; workers
-// poll it for work. One pump thread stores every change of the scheduler in one transaction, and only then answers
-// polls and wakes compilations. A crash therefore loses nothing that was visible outside.
+// poll it for work. One pump thread stores every change of the scheduler in one transaction, with what results have
+// found out, and only then answers polls and wakes compilations. A crash therefore loses nothing that was visible
+// outside. A task costs at most three commits and no other sync: when it is queued, leased and done.
 #ifndef FUSION_SERVER_SCHEDULER_FARM_H_
 #define FUSION_SERVER_SCHEDULER_FARM_H_
 
@@ -68,10 +69,10 @@ struct FarmWait {
   std::function<void(bool)> away = {};
 };
 
-// Makes the content of a result (a measurement, binaries) durable before its task is done. An error rejects the result,
-// and the worker's attempt has failed.
-using ResultAcceptor =
-    std::function<absl::Status(const TaskRow& task, const std::string& result, const AttachedWorker& worker)>;
+// Returns the rows (measurements, binaries) that are stored in the commit that ends the task. An error rejects the
+// result, and the worker's attempt has failed.
+using ResultAcceptor = std::function<absl::StatusOr<AcceptedRows>(
+    const TaskRow& task, const std::string& payload, const std::string& result, const AttachedWorker& worker)>;
 
 // The answer to a poll.
 struct FarmAnswer {
@@ -169,18 +170,33 @@ class Farm {
   // Tries until the rows are stored, or until the farm stops.
   absl::Status StoreRows(const Round& round);
   void Publish(const absl::Status& saved, Round* round);
-  // Checks a finished poll. Returns the digest of a good result, else the error of the attempt.
-  absl::StatusOr<std::string> TakeResult(const FarmPoll& poll);
+  // The content of a finished poll: rows, or the error of the attempt.
+  struct Delivery;
+  Delivery TakeResult(const FarmPoll& poll);
+  // Records it. Returns a line for the log.
+  std::optional<LogLine> EndLease(FarmPoll* poll, Delivery delivery, absl::Time now)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // The steps of RunAll.
   struct Batch;
   absl::Status AddTasks(Batch* batch);
+  // Makes the payload `digest`, which was just put, that of the task if the task takes one. Drops the one that is not
+  // its payload afterwards.
+  void OfferPayload(const std::string& task_id, const std::string& digest, int64_t size_bytes)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Makes again what the disk has lost.
+  absl::Status MendPayloads(const Batch& batch);
   // Waits until each task has a final row, or until nobody could do one for too long. Fails with CANCELLED, or with
   // UNAVAILABLE at shutdown.
   absl::Status AwaitFinals(const FarmWait& wait, Batch* batch);
   // Takes the final rows that are stored by now. Returns whether a worker offers each of the other tasks.
   bool TakeFinals(absl::Time now, Batch* batch) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void ReleaseTasks(const Batch& batch);
-  FarmOutcome OutcomeOf(const FarmTask& task, const TaskRow& final_row) const;
+  // A task that is stored as final. Several batches may wait for one task, and share its result.
+  struct Final {
+    TaskRow row;
+    std::shared_ptr<const std::string> result;  // null unless it is done
+  };
+  static FarmOutcome OutcomeOf(const FarmTask& task, const Final& final);
   void UpdateMetrics() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Workers that would do for the target, by the fingerprint of their device.
   std::map<std::string, std::vector<const AttachedWorker*>> DevicesLocked(const std::string& target) const
@@ -209,7 +225,12 @@ class Farm {
   std::map<std::string, std::shared_ptr<std::atomic<bool>>> latest_call_ ABSL_GUARDED_BY(mutex_);  // by worker
   absl::Time last_tick_ ABSL_GUARDED_BY(mutex_);
   mutable std::map<std::string, int> awaited_ ABSL_GUARDED_BY(mutex_);  // jobs that wait for a device, by kind
-  std::map<std::string, TaskRow> durable_ ABSL_GUARDED_BY(mutex_);      // stored final rows, by task id
+  std::map<std::string, Final> durable_ ABSL_GUARDED_BY(mutex_);        // by task id
+  std::map<std::string, std::string> payload_of_
+      ABSL_GUARDED_BY(mutex_);  // digests, by the id of a task that is not final
+  // These belong to tasks that are done and not stored yet.
+  AcceptedRows accepted_ ABSL_GUARDED_BY(mutex_);
+  std::map<std::string, std::shared_ptr<const std::string>> results_ ABSL_GUARDED_BY(mutex_);  // by task id
   SchedulerCounts reported_ ABSL_GUARDED_BY(mutex_);
   std::set<std::string> reported_kinds_ ABSL_GUARDED_BY(mutex_);
   std::thread thread_;

@@ -13,16 +13,16 @@ struct Farm::Batch {
   absl::Span<const FarmTask> tasks;
   // Parallel to `tasks`:
   std::vector<std::string> ids;
-  std::vector<TaskRow> rows;                   // as they were added
-  std::vector<std::optional<TaskRow>> finals;  // the stored final row, once there is one
-  size_t done = 0;                             // tasks with a final row
-  absl::Status given_up;                       // why the others have none
+  std::vector<TaskRow> rows;                 // as they were added
+  std::vector<std::optional<Final>> finals;  // once it is stored
+  size_t done = 0;                           // tasks with a final row
+  absl::Status given_up;                     // why the others have none
 };
 
 // Tasks are added one by one, so that workers start with the first while later payloads are still being written.
 absl::Status Farm::AddTasks(Batch* batch) {
   for (const FarmTask& task : batch->tasks) {
-    const absl::StatusOr<Artifact> payload = artifacts_->Put(task.payload);
+    const absl::StatusOr<std::string> payload = artifacts_->payloads().Put(task.payload);
     absl::MutexLock lock(&mutex_);
     if (!payload.ok()) {
       for (size_t i = 0; i < batch->ids.size() && !stopping_; ++i) scheduler_.Release(batch->ids[i], clock_());
@@ -32,10 +32,12 @@ absl::Status Farm::AddTasks(Batch* batch) {
     TaskRow row;
     row.key = task.key, row.kind = task.kind, row.device_kind = task.device_kind, row.requirement = task.requirement;
     row.job = task.job;
-    row.description = task.description, row.payload_digest = payload->digest, row.payload_bytes = payload->size_bytes;
+    row.description = task.description, row.payload_digest = *payload;
+    row.payload_bytes = static_cast<int64_t>(task.payload.size());
     row.timeout_ms = absl::ToInt64Milliseconds(task.timeout), row.threads = task.threads;
     row.created_ms = absl::ToUnixMillis(absl::Now());
     batch->ids.push_back(scheduler_.Add(row, clock_()));
+    OfferPayload(batch->ids.back(), *payload, row.payload_bytes);
     batch->rows.push_back(std::move(row));
     Wake();
   }
@@ -43,16 +45,45 @@ absl::Status Farm::AddTasks(Batch* batch) {
   return absl::OkStatus();
 }
 
+void Farm::OfferPayload(const std::string& task_id, const std::string& digest, int64_t size_bytes) {
+  std::string& own = payload_of_[task_id];  // "": the task is new
+  if (own == digest) {
+    artifacts_->payloads().Drop(digest);  // the task is its user already
+  } else if (own.empty() || scheduler_.TakesPayload(task_id)) {
+    if (!own.empty()) artifacts_->payloads().Drop(own);
+    own = digest;
+  } else {
+    artifacts_->payloads().Drop(digest);
+    return;
+  }
+  if (scheduler_.TakesPayload(task_id)) scheduler_.GivePayload(task_id, digest, size_bytes);
+}
+
+absl::Status Farm::MendPayloads(const Batch& batch) {
+  for (size_t i = 0; i < batch.ids.size(); ++i) {
+    if (batch.finals[i].has_value()) continue;
+    {
+      absl::MutexLock lock(&mutex_);
+      if (!scheduler_.LacksPayload(batch.ids[i])) continue;
+    }
+    ASSIGN_OR_RETURN(const std::string digest, artifacts_->payloads().Put(batch.tasks[i].payload));
+    absl::MutexLock lock(&mutex_);
+    OfferPayload(batch.ids[i], digest, static_cast<int64_t>(batch.tasks[i].payload.size()));
+    Wake();
+  }
+  return absl::OkStatus();
+}
+
 bool Farm::TakeFinals(absl::Time now, Batch* batch) {
   bool served = true;
   for (size_t i = 0; i < batch->ids.size(); ++i) {
     if (batch->finals[i].has_value()) continue;
-    const auto final_row = durable_.find(batch->ids[i]);
-    if (final_row == durable_.end()) {
+    const auto final = durable_.find(batch->ids[i]);
+    if (final == durable_.end()) {
       served = served && scheduler_.WorkersThatOffer(batch->rows[i].requirement, now) > 0;
       continue;
     }
-    batch->finals[i] = final_row->second;
+    batch->finals[i] = final->second;
     ++batch->done;
     scheduler_.Release(batch->ids[i], now);
     if (scheduler_.Find(batch->ids[i]) == nullptr) durable_.erase(batch->ids[i]);
@@ -92,6 +123,7 @@ absl::Status Farm::AwaitFinals(const FarmWait& wait, Batch* batch) {
         changed_.WaitFor(&mutex_, absl::Milliseconds(100));
       }
     }
+    RETURN_IF_ERROR(MendPayloads(*batch));
     tell_away(!message.empty());
     if (wait.cancelled && wait.cancelled()) return absl::CancelledError("cancelled");
     if (wait.progress && (batch->done != told_done || message != told_message)) {
@@ -111,17 +143,15 @@ void Farm::ReleaseTasks(const Batch& batch) {
   Wake();
 }
 
-FarmOutcome Farm::OutcomeOf(const FarmTask& task, const TaskRow& final_row) const {
+FarmOutcome Farm::OutcomeOf(const FarmTask& task, const Final& final) {
   FarmOutcome outcome;
-  outcome.worker = final_row.worker;
-  if (final_row.state != TaskPhase::kDone) {
+  outcome.worker = final.row.worker;
+  if (final.row.state == TaskPhase::kDone && final.result != nullptr) {
+    outcome.result = *final.result;
+  } else {
     outcome.status = absl::InternalError(
-        absl::StrCat(task.description, ": given up after ", final_row.attempts, " attempts: ", final_row.evidence));
-    return outcome;
+        absl::StrCat(task.description, ": given up after ", final.row.attempts, " attempts: ", final.row.evidence));
   }
-  absl::StatusOr<std::string> result = artifacts_->Get(final_row.result_digest);
-  outcome.status = result.status();
-  if (result.ok()) outcome.result = *std::move(result);
   return outcome;
 }
 

@@ -5,7 +5,10 @@
 
 #include <algorithm>
 #include <atomic>
+#include <filesystem>
+#include <fstream>
 #include <functional>
+#include <iterator>
 #include <memory>
 #include <optional>
 #include <string>
@@ -15,6 +18,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/synchronization/notification.h"
+#include "runtime/base/sha256.h"
 #include "server/testing/forwarding_store.h"
 #include "server/testing/temporary_state.h"
 
@@ -28,11 +32,11 @@ using ::testing::HasSubstr;
 class BadStore : public testing::ForwardingStore {
  public:
   using ForwardingStore::ForwardingStore;
-  absl::Status PutTasks(absl::Span<const TaskRow> tasks) override {
+  absl::Status PutTasks(absl::Span<const TaskRow> tasks, const AcceptedRows& accepted) override {
     absl::MutexLock lock(&mutex_);
     ++puts_;
     mutex_.Await(absl::Condition(&goes_on_));
-    return ForwardingStore::PutTasks(tasks);
+    return ForwardingStore::PutTasks(tasks, accepted);
   }
   absl::StatusOr<int64_t> LastFence() override {
     if (unreadable) return absl::UnavailableError("cannot read");
@@ -86,12 +90,17 @@ class FarmTest : public ::testing::Test {
     worker.fingerprint = worker.device.Fingerprint();
     ASSERT_TRUE(farm_.Register(worker).ok());
   }
+  int PayloadFilesThere() const {
+    return static_cast<int>(
+        std::distance(std::filesystem::directory_iterator(state_.folder() + "/blobs/payloads"), {}));
+  }
   void Advance(absl::Duration time) {
     absl::MutexLock lock(&clock_mutex_);
     now_ += time;
   }
 
-  FarmAnswer Poll(const FarmPoll& given, const std::string& worker = "w1") {
+  FarmAnswer Poll(const FarmPoll& given, const std::string& worker = "w1") { return PollOf(farm_, given, worker); }
+  static FarmAnswer PollOf(Farm& farm, const FarmPoll& given, const std::string& worker) {
     FarmPoll poll = given;
     FarmAnswer answer;
     absl::Notification replied;
@@ -101,7 +110,7 @@ class FarmTest : public ::testing::Test {
       answer = got;
       replied.Notify();
     };
-    farm_.Poll(std::move(poll));
+    farm.Poll(std::move(poll));
     replied.WaitForNotification();
     return answer;
   }
@@ -129,8 +138,11 @@ class FarmTest : public ::testing::Test {
   Farm farm_{&store_,
              &state_.artifacts(),
              &metrics_,
-             [](const TaskRow&, const std::string& result, const AttachedWorker&) {
-               return result == "bad" ? absl::UnavailableError("a bad result") : absl::OkStatus();
+             [](const TaskRow& task, const std::string& payload, const std::string& result,
+                const AttachedWorker&) -> absl::StatusOr<AcceptedRows> {
+               if (result == "bad") return absl::UnavailableError("a bad result");
+               EXPECT_EQ(payload, absl::StrCat("payload of ", task.description));
+               return AcceptedRows{.builds = {{std::string(64, task.description[0]), result, 1}}};
              },
              {},
              NoLog(),
@@ -317,6 +329,113 @@ TEST_F(FarmTest, FencesRiseOverRestartsWhateverBecameOfTheRows) {
   done.task_id = task->id, done.fence = task->fence, done.finished = true, done.result = "done";
   Poll(done);
   compilation.join();
+}
+
+TEST_F(FarmTest, ATaskIsStoredWithWhatItFoundOutAndLeavesNoFile) {
+  farm_.Start();
+  Attach();
+  std::thread worker([&] { Work(2, [](const TaskRow&) { return "binary"; }); });
+  ASSERT_TRUE(farm_.RunAll({Task("a"), Task("b")}, {}).ok());
+  worker.join();
+  const auto builds = store_.FindBuilds({std::string(64, 'a'), std::string(64, 'b')});
+  EXPECT_THAT(builds.value(), ::testing::Each(::testing::Optional(std::string("binary"))));
+  EXPECT_EQ(PayloadFilesThere(), 0);
+}
+
+TEST_F(FarmTest, ALateResultAddsNoRows) {
+  farm_.Start();
+  Attach();
+  std::thread compilation([&] { EXPECT_EQ(farm_.RunAll({Task("a")}, {})->at(0).result, "second"); });
+  FarmPoll ask;
+  ask.max_wait = absl::Seconds(30);
+  std::optional<TaskRow> task = Poll(ask).task;
+  ASSERT_TRUE(task.has_value());
+  FarmPoll done;
+  done.task_id = task->id, done.fence = task->fence, done.finished = true, done.result = "bad";
+  while (!(task = Poll(done).task).has_value()) done = ask;
+  FarmPoll late = done;
+  late.task_id = task->id, late.fence = task->fence - 1, late.finished = true, late.result = "late";
+  EXPECT_EQ(Poll(late).task->fence, task->fence);
+  EXPECT_FALSE(store_.FindBuilds({std::string(64, 'a')})->at(0).has_value());
+  late.fence = task->fence, late.result = "second", late.max_wait = absl::ZeroDuration();
+  Poll(late);
+  compilation.join();
+  EXPECT_EQ(store_.FindBuilds({std::string(64, 'a')})->at(0), "second");
+}
+
+// As a power cut leaves files that were never synced.
+TEST_F(FarmTest, ADamagedPayloadIsMadeAgainAndBlamesNoWorker) {
+  farm_.Start();
+  Attach();
+  std::thread compilation([&] { EXPECT_EQ(farm_.RunAll({Task("a")}, {})->at(0).result, "done"); });
+  FarmPoll ask;
+  ask.max_wait = absl::Seconds(30);
+  for (int times = 0; times < 3; ++times) {
+    const std::optional<TaskRow> task = Poll(ask).task;
+    ASSERT_TRUE(task.has_value());
+    EXPECT_EQ(task->attempts, 1);
+    EXPECT_EQ(state_.artifacts().Get(task->payload_digest).value(), "payload of a");
+    const std::string path = state_.artifacts().payloads().Find(task->payload_digest)->path;
+    FarmPoll end;
+    end.task_id = task->id, end.fence = task->fence, end.finished = true;
+    if (times == 0) {
+      std::filesystem::remove(path);  // the worker could not read it
+      end.result = absl::UnavailableError("cannot read the task's payload");
+    } else if (times == 1) {
+      std::ofstream(path) << "zeros";  // the worker has a result, which nobody can judge any more
+      end.result = "stale";
+    } else {
+      end.result = "done";
+    }
+    Poll(end);
+  }
+  compilation.join();
+  EXPECT_EQ(metrics_.Value(Metric::kTasks, {{"kind", "build"}, {"outcome", "payload_lost"}}), 2);
+  EXPECT_EQ(metrics_.Value(Metric::kTasks, {{"kind", "build"}, {"outcome", "failed"}}), 0);
+  EXPECT_EQ(farm_.WorkerStatuses()[0].view.tasks_failed, 0);
+}
+
+TEST_F(FarmTest, AfterARestartPayloadsOfUnfinishedTasksAreThereOrMadeAgain) {
+  PayloadFiles& payloads = state_.artifacts().payloads();
+  TaskRow kept, lost;
+  kept.id = "t-kept", kept.key = Task("a").key, kept.payload_digest = payloads.Put("payload of a").value();
+  lost.id = "t-lost", lost.key = Task("b").key, lost.payload_digest = Sha256Hex("an older payload of b");
+  for (TaskRow* row : {&kept, &lost}) row->requirement = BuildRequirement("cpu"), row->timeout_ms = 120000;
+  kept.state = TaskPhase::kLeased, kept.worker = "w1", kept.fence = 5, kept.attempts = 1, kept.description = "a";
+  ASSERT_TRUE(state_.store().PutTasks({kept, lost}).ok());
+  const std::string over = payloads.Put("payload of a task that is over").value();
+  // The next start. The files have no user until the tasks are restored.
+  const auto artifacts = ArtifactStore::Open(state_.folder() + "/blobs", &state_.store()).value();
+  Farm farm(
+      &store_, artifacts.get(), &metrics_,
+      [](const TaskRow&, const std::string&, const std::string&, const AttachedWorker&) { return AcceptedRows(); });
+  ASSERT_TRUE(farm.Restore().ok());
+  EXPECT_EQ(artifacts->Get(kept.payload_digest).value(), "payload of a");
+  EXPECT_FALSE(artifacts->payloads().Find(over).has_value());
+  farm.Start();
+  AttachedWorker builder;
+  builder.id = builder.name = "w1", builder.toolchain_kinds = {"cpu"};
+  ASSERT_TRUE(farm.Register(builder).ok());
+  std::thread compilation([&] {
+    const auto outcomes = farm.RunAll({Task("a"), Task("b")}, {});
+    ASSERT_TRUE(outcomes.ok()) << outcomes.status();
+    EXPECT_EQ(outcomes->at(0).result, "finished over the restart");
+    EXPECT_EQ(outcomes->at(1).result, "from the new payload");
+  });
+  // By then the compilation waits for its first task.
+  while (!artifacts->payloads().Find(Sha256Hex("payload of b")).has_value()) std::this_thread::yield();
+  FarmPoll end;
+  end.task_id = kept.id, end.fence = kept.fence, end.finished = true, end.max_wait = absl::Seconds(30);
+  end.result = "finished over the restart";
+  const std::optional<TaskRow> next = PollOf(farm, end, "w1").task;
+  ASSERT_TRUE(next.has_value());
+  EXPECT_EQ(next->id, lost.id);
+  EXPECT_EQ(artifacts->Get(next->payload_digest).value(), "payload of b");
+  end.task_id = next->id, end.fence = next->fence, end.result = "from the new payload";
+  end.max_wait = absl::ZeroDuration();
+  PollOf(farm, end, "w1");
+  compilation.join();
+  EXPECT_EQ(PayloadFilesThere(), 0);
 }
 
 TEST_F(FarmTest, AFenceThatCannotBeReadIsNoFence) {

@@ -25,8 +25,8 @@ MeasurementRow Row(int question, double model_ns, double median_ns, const std::s
 TEST(ModelErrorOf, IsThatOfTheDevicesQuestionsWithAnEstimate) {
   testing::TemporaryState state;
   ASSERT_TRUE(state.store()
-                  .AppendMeasurements({Row(1, 100, 200, "a"), Row(2, 300, 600, "a"), Row(3, 50, 100, "a"),
-                                       Row(4, 0, 700, "a"), Row(5, 10, 1000, "b")})
+                  .PutTasks({}, {.measurements = {Row(1, 100, 200, "a"), Row(2, 300, 600, "a"), Row(3, 50, 100, "a"),
+                                                  Row(4, 0, 700, "a"), Row(5, 10, 1000, "b")}})
                   .ok());
   const auto error = ModelErrorOf(state.store(), "a");
   ASSERT_TRUE(error.ok()) << error.status();

@@ -56,7 +56,7 @@ std::string Scheduler::Add(TaskRow row, absl::Time now) {
   // id.
   while (tasks_.count(row.id)) absl::StrAppend(&row.id, "+");
   row.attempts = 0, row.fence = 0;
-  row.worker.clear(), row.result_digest.clear(), row.evidence.clear();
+  row.worker.clear(), row.evidence.clear();
   LiveTask& task = tasks_[row.id];
   task.added_at = now;
   task.row = std::move(row);
@@ -123,11 +123,9 @@ void Scheduler::EndLease(LiveTask& task) {
   if (worker != workers_.end() && worker->second.view.task_id == task.row.id) worker->second.view.task_id.clear();
 }
 
-bool Scheduler::Complete(const std::string& worker_id, const std::string& task_id, int64_t fence,
-                         const std::string& result_digest, absl::Time now) {
+bool Scheduler::Complete(const std::string& worker_id, const std::string& task_id, int64_t fence, absl::Time now) {
   if (!Holds(worker_id, task_id, fence)) return false;
   LiveTask& task = tasks_[task_id];
-  task.row.result_digest = result_digest;
   auto worker = workers_.find(task.row.worker);
   if (worker != workers_.end()) ++worker->second.view.tasks_done;
   EndLease(task);
@@ -143,6 +141,39 @@ bool Scheduler::Fail(const std::string& worker_id, const std::string& task_id, i
   if (worker != workers_.end()) ++worker->second.view.tasks_failed;
   EndAttempt(task, error.ToString(), IsDeterministic(task.row, error), now);
   return true;
+}
+
+bool Scheduler::LosePayload(const std::string& worker_id, const std::string& task_id, int64_t fence, absl::Time now) {
+  if (!Holds(worker_id, task_id, fence)) return false;
+  LiveTask& task = tasks_[task_id];
+  if (++task.payloads_lost > config_.max_attempts) {
+    Poison(task, absl::StrCat("this server lost the task's payload ", task.payloads_lost, " times: check its disk"),
+           now);
+    return true;
+  }
+  --task.row.attempts;
+  task.lacks_payload = true;
+  EndLease(task);
+  Change(task, TaskPhase::kQueued, now);
+  return true;
+}
+
+bool Scheduler::TakesPayload(const std::string& task_id) const {
+  auto it = tasks_.find(task_id);
+  return it != tasks_.end() && it->second.row.state == TaskPhase::kQueued;
+}
+
+bool Scheduler::LacksPayload(const std::string& task_id) const {
+  auto it = tasks_.find(task_id);
+  return it != tasks_.end() && it->second.lacks_payload;
+}
+
+void Scheduler::GivePayload(const std::string& task_id, const std::string& digest, int64_t size_bytes) {
+  LiveTask& task = tasks_.at(task_id);
+  if (!task.lacks_payload && task.row.payload_digest == digest) return;
+  task.lacks_payload = false;
+  task.row.payload_digest = digest, task.row.payload_bytes = size_bytes;
+  changed_.insert(task_id);
 }
 
 void Scheduler::EndAttempt(LiveTask& task, const std::string& evidence, bool final_error, absl::Time now) {
@@ -169,6 +200,7 @@ void Scheduler::Poison(LiveTask& task, const std::string& evidence, absl::Time n
 
 bool Scheduler::MayTry(const LiveTask& task, const std::string& worker_id, absl::Time now) const {
   if (task.waiters == 0) return false;  // restored, and nobody has asked for it again yet
+  if (task.lacks_payload) return false;
   if (!task.tried.count(worker_id)) return true;
   return std::none_of(workers_.begin(), workers_.end(), [&](const auto& entry) {
     const WorkerView& other = entry.second.view;

@@ -86,10 +86,19 @@ class Scheduler {
   // Returns whether the worker holds the present lease, and `fence` is its fence.
   bool Holds(const std::string& worker_id, const std::string& task_id, int64_t fence) const;
   // Record the end of a lease. They return false and do nothing unless the worker Holds it.
-  bool Complete(const std::string& worker_id, const std::string& task_id, int64_t fence,
-                const std::string& result_digest, absl::Time now);
+  bool Complete(const std::string& worker_id, const std::string& task_id, int64_t fence, absl::Time now);
   bool Fail(const std::string& worker_id, const std::string& task_id, int64_t fence, const absl::Status& error,
             absl::Time now);
+  // The server cannot read the payload. The attempt counts neither for the task nor against its worker, and no worker
+  // gets the task until GivePayload. A task whose payload is lost more often than `max_attempts` is poisoned.
+  bool LosePayload(const std::string& worker_id, const std::string& task_id, int64_t fence, absl::Time now);
+
+  // Whether the task's payload may be replaced by an equivalent one: no worker has it.
+  bool TakesPayload(const std::string& task_id) const;
+  // Whether the task waits for one.
+  bool LacksPayload(const std::string& task_id) const;
+  // The payload of a task that TakesPayload.
+  void GivePayload(const std::string& task_id, const std::string& digest, int64_t size_bytes);
 
   // Returns the task that this worker shall run: its leased task (delivered again in case the answer was lost), else
   // the oldest queued task that fits, else nothing.
@@ -122,6 +131,8 @@ class Scheduler {
     absl::Time ran_at;     // when this attempt was last known not to run yet
     TaskStage stage = TaskStage::kUnknown;
     std::set<std::string> tried;
+    bool lacks_payload = false;
+    int payloads_lost = 0;
     int waiters = 0;
     int64_t order = 0;  // order of arrival: first come, first served, also after a retry
   };

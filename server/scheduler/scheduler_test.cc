@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "proto/worker_protocol.h"
@@ -55,9 +56,9 @@ TEST_F(SchedulerTest, ABatchIsSpreadOverAllWorkersOneTaskEach) {
   for (const auto& [worker, task] : held) ids.insert(task.id);
   EXPECT_EQ(ids.size(), 3);
   // The worker that finishes first gets the remaining task.
-  EXPECT_TRUE(scheduler_.Complete("w2", held["w2"].id, held["w2"].fence, "digest", now_));
+  EXPECT_TRUE(scheduler_.Complete("w2", held["w2"].id, held["w2"].fence, now_));
   EXPECT_EQ(scheduler_.Assign("w2", now_)->key, "d");
-  EXPECT_TRUE(scheduler_.Complete("w1", held["w1"].id, held["w1"].fence, "digest", now_));
+  EXPECT_TRUE(scheduler_.Complete("w1", held["w1"].id, held["w1"].fence, now_));
   EXPECT_FALSE(scheduler_.Assign("w1", now_).has_value());
 }
 
@@ -78,8 +79,8 @@ TEST_F(SchedulerTest, EqualKeysAreOneTask) {
   EXPECT_EQ(Add("k"), a);
   Seen("w");
   auto task = scheduler_.Assign("w", now_);
-  EXPECT_TRUE(scheduler_.Complete("w", a, task->fence, "digest", now_));
-  EXPECT_EQ(scheduler_.Find(a)->result_digest, "digest");
+  EXPECT_TRUE(scheduler_.Complete("w", a, task->fence, now_));
+  EXPECT_EQ(State(a), TaskPhase::kDone);
   scheduler_.Release(a, now_);
   EXPECT_NE(scheduler_.Find(a), nullptr) << "the second waiter still reads it";
   EXPECT_NE(Add("k"), a) << "a final task is not joined";
@@ -123,12 +124,12 @@ TEST_F(SchedulerTest, OldFenceHasNoEffect) {
   auto held = scheduler_.Assign("fresh", now_);
   ASSERT_TRUE(held.has_value());
   EXPECT_GT(held->fence, old->fence);
-  EXPECT_FALSE(scheduler_.Complete("slow", a, old->fence, "stale", now_));
+  EXPECT_FALSE(scheduler_.Complete("slow", a, old->fence, now_));
   EXPECT_FALSE(scheduler_.Fail("slow", a, old->fence, absl::InternalError("x"), now_));
   EXPECT_FALSE(scheduler_.Renew("fresh", a, old->fence, TaskStage::kUnknown, now_));
   EXPECT_FALSE(scheduler_.Renew("slow", a, held->fence, TaskStage::kUnknown, now_));
-  EXPECT_TRUE(scheduler_.Complete("fresh", a, held->fence, "good", now_));
-  EXPECT_EQ(scheduler_.Find(a)->result_digest, "good");
+  EXPECT_TRUE(scheduler_.Complete("fresh", a, held->fence, now_));
+  EXPECT_EQ(State(a), TaskPhase::kDone);
 }
 
 TEST_F(SchedulerTest, RetriesOnDistinctWorkersThenPoisonsWithEvidence) {
@@ -182,7 +183,7 @@ TEST_F(SchedulerTest, RestoredLeaseAcceptsItsWorkerAfterRestart) {
   EXPECT_EQ(restarted.Add(row, now_), a) << "the job asks again and joins";
   restarted.Seen("w", {"measure:cpu"}, false, now_);
   EXPECT_TRUE(restarted.Renew("w", a, row.fence, TaskStage::kUnknown, now_));
-  EXPECT_TRUE(restarted.Complete("w", a, row.fence, "r", now_));
+  EXPECT_TRUE(restarted.Complete("w", a, row.fence, now_));
 }
 
 TEST_F(SchedulerTest, ATaskBelongsToTheJobThatAskedFirst) {
@@ -213,11 +214,34 @@ TEST_F(SchedulerTest, OnlyTheWorkerThatHoldsTheLeaseEndsIt) {
   Seen("w"), Seen("other");
   const auto task = scheduler_.Assign("w", now_);
   EXPECT_FALSE(scheduler_.Holds("other", a, task->fence));
-  EXPECT_FALSE(scheduler_.Complete("other", a, task->fence, "forged", now_));
+  EXPECT_FALSE(scheduler_.Complete("other", a, task->fence, now_));
   EXPECT_FALSE(scheduler_.Fail("other", a, task->fence, absl::InternalError("forged"), now_));
   EXPECT_EQ(State(a), TaskPhase::kLeased);
-  EXPECT_TRUE(scheduler_.Complete("w", a, task->fence, "digest", now_));
-  EXPECT_EQ(scheduler_.Find(a)->result_digest, "digest");
+  EXPECT_TRUE(scheduler_.Complete("w", a, task->fence, now_));
+  EXPECT_EQ(State(a), TaskPhase::kDone);
+}
+
+TEST_F(SchedulerTest, ALostPayloadBlamesNobodyAndIsAskedForAgain) {
+  const std::string a = Add("a");
+  Seen("w");
+  std::optional<TaskRow> task = scheduler_.Assign("w", now_);
+  EXPECT_FALSE(scheduler_.TakesPayload(a)) << "its worker has read it";
+  EXPECT_FALSE(scheduler_.LosePayload("w", a, task->fence + 1, now_));
+  for (int times = 0; times < 3; ++times) {
+    ASSERT_TRUE(scheduler_.LosePayload("w", a, task->fence, now_));
+    EXPECT_TRUE(scheduler_.LacksPayload(a));
+    EXPECT_FALSE(scheduler_.Assign("w", now_).has_value());
+    scheduler_.GivePayload(a, absl::StrCat("digest ", times), 7);
+    task = scheduler_.Assign("w", now_);
+    ASSERT_TRUE(task.has_value()) << "w has not tried it";
+    EXPECT_EQ(task->payload_digest, absl::StrCat("digest ", times));
+    EXPECT_EQ(task->attempts, 1);
+    EXPECT_EQ(task->evidence, "");
+  }
+  ASSERT_TRUE(scheduler_.LosePayload("w", a, task->fence, now_));
+  EXPECT_EQ(State(a), TaskPhase::kPoisoned) << "nothing is tried for ever";
+  EXPECT_NE(scheduler_.Find(a)->evidence.find("check its disk"), std::string::npos);
+  EXPECT_EQ(scheduler_.Workers()[0].tasks_failed, 0);
 }
 
 TEST_F(SchedulerTest, AWorkerThatHangsButBeatsLosesTheTask) {

@@ -45,12 +45,13 @@ class ForwardingStore : public Store {
     return store_->FindResult(key);
   }
   absl::Status PutResult(const ResultRow& result) override { return store_->PutResult(result); }
-  absl::Status PutTasks(absl::Span<const TaskRow> tasks) override { return store_->PutTasks(tasks); }
+  absl::Status PutTasks(absl::Span<const TaskRow> tasks, const AcceptedRows& accepted) override {
+    return store_->PutTasks(tasks, accepted);
+  }
   absl::StatusOr<std::optional<TaskRow>> FindTask(const std::string& key) override { return store_->FindTask(key); }
   absl::StatusOr<std::vector<TaskRow>> UnfinishedTasks() override { return store_->UnfinishedTasks(); }
   absl::StatusOr<int64_t> LastFence() override { return store_->LastFence(); }
   absl::Status CancelUnfinishedTasks() override { return store_->CancelUnfinishedTasks(); }
-  absl::Status PutBuilds(absl::Span<const BuildRow> rows) override { return store_->PutBuilds(rows); }
   absl::StatusOr<std::vector<std::optional<std::string>>> FindBuilds(absl::Span<const std::string> keys) override {
     return store_->FindBuilds(keys);
   }
@@ -58,9 +59,6 @@ class ForwardingStore : public Store {
   absl::StatusOr<std::optional<WorkerRow>> FindWorker(const std::string& id) override { return store_->FindWorker(id); }
   absl::StatusOr<std::optional<WorkerRow>> LatestWorker(const std::string& device_kind) override {
     return store_->LatestWorker(device_kind);
-  }
-  absl::Status AppendMeasurements(absl::Span<const MeasurementRow> rows) override {
-    return store_->AppendMeasurements(rows);
   }
   absl::StatusOr<int64_t> MergeMeasurements(absl::Span<const MeasurementRow> rows) override {
     return store_->MergeMeasurements(rows);
@@ -88,9 +86,6 @@ class ForwardingStore : public Store {
     return store_->ModelErrors(device_fingerprint);
   }
   absl::Status AppendPlans(absl::Span<const PlanRow> rows) override { return store_->AppendPlans(rows); }
-  absl::Status AppendPlanComparisons(absl::Span<const PlanComparisonRow> rows) override {
-    return store_->AppendPlanComparisons(rows);
-  }
   absl::StatusOr<std::vector<std::optional<PlanComparisonRow>>> PlanComparisons(
       const std::string& reference_key, absl::Span<const std::string> plan_keys) override {
     return store_->PlanComparisons(reference_key, plan_keys);
