@@ -191,11 +191,13 @@ absl::StatusOr<std::vector<Candidate>> CandidatesBeside(const Compilation& compi
     if (offers[o].plan.fusion_blocks.empty()) continue;
     ways.push_back({NameOf(offers[o]), typical, compilation.options.threads, &offers[o].plan});
   }
-  if (compilation.options.disabled_passes.count("carry-permutations") == 0) {
+  // A permuted weight that others read in its own order is held twice, which small bundles should not.
+  if (compilation.options.disabled_passes.count("carry-permutations") == 0 && compilation.options.size != "small") {
     if (std::optional<ecg::Graph> carried = simplify::MovedPermutations(made.planned.graph)) {
       if (const absl::Status verified = ecg::Verify(*carried); !verified.ok()) {
         return MadeWrong("carry-permutations", "graph", verified);
       }
+      if (compilation.constants != nullptr) carried = compilation.constants->Share(*carried);
       const bool cpu = device.kind == "cpu";
       ways.push_back({"permutations carried", cpu ? TypicalCoreLike(device) : typical,
                       cpu ? 1 : compilation.options.threads, nullptr, std::move(carried)});
