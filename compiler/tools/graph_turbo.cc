@@ -49,6 +49,7 @@ absl::StatusOr<std::pair<std::string, Shape>> NamedExtents(const std::string& op
 absl::StatusOr<ecg::Graph> ReadGraph(const Options& options) {
   if (absl::EndsWith(options.model, ".txt")) {
     std::ifstream file(options.model);
+    if (!file.is_open()) return absl::NotFoundError(absl::StrCat("cannot read ", options.model));
     return ecg::Parse(std::string(std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()));
   }
   onnx_import::ImportRequest request;
@@ -59,6 +60,7 @@ absl::StatusOr<ecg::Graph> ReadGraph(const Options& options) {
   }
   for (const std::string& text : options.dims) {
     ASSIGN_OR_RETURN(const auto named, NamedExtents("--dim", text));
+    if (named.second.size() != 1) return absl::InvalidArgumentError(absl::StrCat("--dim ", text, ": expected NAME=N"));
     request.dims[named.first] = named.second[0];
   }
   ASSIGN_OR_RETURN(onnx_import::ImportedModel imported, onnx_import::ImportOnnx(request));
@@ -117,8 +119,9 @@ int Main(int argc, char** argv) {
       ->expected(1)
       ->take_all()
       ->allow_extra_args(false);
-  app.add_option("--float-bytes", options.float_bytes, "the width of f32 on the accelerator");
-  app.add_option("--local-bytes", options.local_bytes, "of a core's LB, instead of the machine's");
+  app.add_option("--float-bytes", options.float_bytes, "the width of f32 on the accelerator")->check(CLI::Range(1, 8));
+  app.add_option("--local-bytes", options.local_bytes, "of a core's LB, instead of the machine's")
+      ->check(CLI::PositiveNumber);
   app.add_flag("--literal", options.literal, "without the departures from the paper that can be left out");
   app.add_flag("--text", options.text, "print the sub-graphs instead");
   CLI11_PARSE(app, argc, argv);

@@ -10,6 +10,9 @@
 namespace fusion::dsa {
 namespace {
 
+// The most elements of a slice; an instruction is simulated element by element.
+constexpr int64_t kMostElements = int64_t{1} << 32;
+
 absl::Status CheckPlace(const Machine& machine, const Place& place) {
   if (place.cluster < 0 || place.cluster >= machine.clusters || place.core < 0 || place.core >= machine.cores()) {
     return absl::InvalidArgumentError(absl::StrCat("there is no core ", place.cluster, ".", place.core, "; ",
@@ -43,6 +46,23 @@ absl::Status CheckBuffer(const Machine& machine, const Buffer& buffer) {
   return absl::OkStatus();
 }
 
+// Two inputs at the same addresses could not both hold their values.
+absl::Status CheckInputsApart(const Program& program) {
+  std::vector<const Buffer*> inputs;
+  for (const Buffer& buffer : program.buffers) {
+    if (buffer.input) inputs.push_back(&buffer);
+  }
+  std::sort(inputs.begin(), inputs.end(),
+            [](const Buffer* a, const Buffer* b) { return a->offset_bytes < b->offset_bytes; });
+  for (size_t i = 1; i < inputs.size(); ++i) {
+    if (inputs[i]->offset_bytes < inputs[i - 1]->offset_bytes + inputs[i - 1]->size_bytes()) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("the inputs ", inputs[i - 1]->name, " and ", inputs[i]->name, " overlap"));
+    }
+  }
+  return absl::OkStatus();
+}
+
 class InstructionCheck {
  public:
   InstructionCheck(const Machine& machine, const Program& program, const Instruction& instruction)
@@ -58,6 +78,10 @@ class InstructionCheck {
         return Bad("there is no such cluster");
       return absl::OkStatus();
     }
+    const size_t operands = instruction_.kind == Kind::kMatrix   ? 2
+                            : instruction_.kind == Kind::kVector ? GetVectorOpInfo(instruction_.op).operands
+                                                                 : 1;
+    if (instruction_.from.size() != operands) return Bad(absl::StrCat("it takes ", operands, " operands"));
     RETURN_IF_ERROR(CheckSlice(instruction_.to));
     for (const Slice& slice : instruction_.from) RETURN_IF_ERROR(CheckSlice(slice));
     RETURN_IF_ERROR(CheckDestination());
@@ -73,8 +97,21 @@ class InstructionCheck {
   absl::Status CheckSlice(const Slice& slice) const {
     if (slice.buffer < 0 || slice.buffer >= static_cast<int>(program_.buffers.size())) return Bad("no such buffer");
     const Buffer& buffer = BufferOf(slice);
+    if (slice.first < 0 || slice.first >= buffer.elements) {
+      return Bad(absl::StrCat("a slice begins at element ", slice.first, " of ", buffer.name, ", which has ",
+                              buffer.elements));
+    }
+    int64_t elements = 1;
     for (const Stride& stride : slice.strides) {
-      if (stride.count < 1) return Bad(absl::StrCat("a slice of ", buffer.name, " has a count of ", stride.count));
+      if (stride.count < 1 || stride.count > kMostElements / elements) {
+        return Bad(absl::StrCat("a slice of ", buffer.name, " has a count of ", stride.count,
+                                "; expected at least 1, and at most ", kMostElements, " elements"));
+      }
+      elements *= stride.count;
+      if (stride.stride > buffer.elements || stride.stride < -buffer.elements) {
+        return Bad(absl::StrCat("a slice of ", buffer.name, " has a stride of ", stride.stride, ", and the buffer ",
+                                buffer.elements, " elements"));
+      }
     }
     const ElementRange range = TouchedElements(slice);
     if (range.low < 0 || range.high >= buffer.elements) {
@@ -180,9 +217,6 @@ class InstructionCheck {
   absl::Status CheckVector() const {
     RETURN_IF_ERROR(CheckUnit(UnitKind::kVector));
     const VectorOpInfo& info = GetVectorOpInfo(instruction_.op);
-    if (static_cast<int>(instruction_.from.size()) != info.operands) {
-      return Bad(absl::StrCat(info.name, " takes ", info.operands, " operands"));
-    }
     for (const Slice& slice : instruction_.from) {
       if (info.reduces && slice.strides.empty()) return Bad(absl::StrCat(info.name, " needs an index to reduce"));
       const int64_t elements = slice.elements() / (info.reduces ? slice.strides.back().count : 1);
@@ -209,6 +243,7 @@ absl::Status CheckOperands(const Machine& machine, const Program& program) {
   for (const Buffer& buffer : program.buffers) {
     RETURN_IF_ERROR(Annotate(CheckBuffer(machine, buffer), absl::StrCat("buffer ", buffer.name)));
   }
+  RETURN_IF_ERROR(CheckInputsApart(program));
   for (int i = 0; i < static_cast<int>(program.instructions.size()); ++i) {
     const Instruction& instruction = program.instructions[i];
     const absl::Status status = InstructionCheck(machine, program, instruction).Run(i);

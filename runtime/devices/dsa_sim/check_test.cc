@@ -63,6 +63,31 @@ TEST(CheckOperands, RefusesASliceThatLeavesItsBuffer) {
                 "elements -1 to 0 of x");
 }
 
+TEST(CheckOperands, RefusesSlicesBeyondAllMeasure) {
+  const std::pair<const char*, const char*> cases[] = {
+      {"0: load a[0 + 4294967297:0] = x[0 + 4294967297:0]", "at most 4294967296 elements"},
+      {"0: load a[0 + 0:1] = x[0 + 0:1]", "a count of 0"},
+      {"0: load a[0 + 2:9223372036854775807] = x[0 + 2:1]", "a stride of 9223372036854775807"},
+      {"0: load a[-1 + 2:1] = x[0 + 2:1]", "begins at element -1"},
+  };
+  for (const auto& [line, why] : cases) {
+    ExpectRefused(absl::StrCat(kBuffers, line), absl::StatusCode::kInvalidArgument, why);
+  }
+}
+
+TEST(CheckOperands, RefusesInputsThatOverlap) {
+  ExpectRefused("buffer x ddr 0 f32[16] input\nbuffer z ddr 60 f32[4] input", absl::StatusCode::kInvalidArgument,
+                "the inputs x and z overlap");
+}
+
+TEST(CheckOperands, RefusesAProgramWithoutOperands) {
+  // No text says that, but a backend could make it.
+  Program program =
+      *Parse("program p for small {\nbuffer x ddr 0 f32[4] input\nbuffer g gb 0 0 f32[4]\n0: load g[0] = x[0]\n}");
+  program.instructions[0].from.clear();
+  EXPECT_THAT(std::string(CheckOperands(SmallMachine(), program).message()), HasSubstr("it takes 1 operands"));
+}
+
 TEST(CheckOperands, RefusesTransfersBetweenWrongLevels) {
   const std::pair<const char*, const char*> cases[] = {
       {"0: load y[0 + 4:1] = x[0 + 4:1]", "a load goes from DDR"},

@@ -26,7 +26,9 @@ absl::StatusOr<Values> RunLines(const std::string& lines, const Values& inputs =
   return Execute(*program, inputs);
 }
 
-TEST(Execute, TransfersPermute) { EXPECT_THAT(RunLines("1: store y[0 + 2:1] = a[5 + 2:-3]")->at("y"), ElementsAre(-6, 3)); }
+TEST(Execute, TransfersPermute) {
+  EXPECT_THAT(RunLines("1: store y[0 + 2:1] = a[5 + 2:-3]")->at("y"), ElementsAre(-6, 3));
+}
 
 TEST(Execute, VectorOperationsAndReductions) {
   EXPECT_THAT(
@@ -34,8 +36,9 @@ TEST(Execute, VectorOperationsAndReductions) {
       ElementsAre(6, 3));
   EXPECT_THAT(RunLines("1: vector vme 0.0 sum r[0 + 2:1] = a[0 + 2:3, 3:1]\n2: store y[0 + 2:1] = r[0 + 2:1]")->at("y"),
               ElementsAre(2, -5));
-  EXPECT_THAT(RunLines("1: vector vme 0.0 maximum r[0 + 2:1] = a[0 + 2:1, 3:2]\n2: store y[0 + 2:1] = r[0 + 2:1]")->at("y"),
-              ElementsAre(5, -2));
+  EXPECT_THAT(
+      RunLines("1: vector vme 0.0 maximum r[0 + 2:1] = a[0 + 2:1, 3:2]\n2: store y[0 + 2:1] = r[0 + 2:1]")->at("y"),
+      ElementsAre(5, -2));
   EXPECT_THAT(RunLines("1: vector vme 0.0 sum r[0 + 2:1] = a[0 + 2:1, 1:1]\n2: store y[0 + 2:1] = r[0 + 2:1]")->at("y"),
               ElementsAre(1, -2));
   EXPECT_THAT(RunLines("1: vector vme 0.0 fill r[0 + 2:1] = 2.5\n2: store y[0 + 2:1] = r[0 + 2:1]")->at("y"),
@@ -61,7 +64,8 @@ TEST(Execute, NarrowBuffersRound) {
 
 TEST(Execute, RefusesInputsThatDoNotFit) {
   EXPECT_THAT(std::string(RunLines("", {}).status().message()), HasSubstr("the input x is missing"));
-  EXPECT_THAT(std::string(RunLines("", {{"x", {1}}}).status().message()), HasSubstr("has 1 values; the program takes 6"));
+  EXPECT_THAT(std::string(RunLines("", {{"x", {1}}}).status().message()),
+              HasSubstr("has 1 values; the program takes 6"));
   EXPECT_THAT(std::string(RunLines("", {{"x", {1, 2, 3, 4, 5, 6}}, {"z", {}}}).status().message()),
               HasSubstr("that the program does not have"));
 }

@@ -63,6 +63,12 @@ class LineReader {
     ++at_;
     return value;
   }
+  absl::StatusOr<int> Cluster() {
+    int value = 0;
+    if (AtEnd() || !absl::SimpleAtoi(tokens_[at_], &value) || value < 0) return Expected("the number of a cluster");
+    ++at_;
+    return value;
+  }
   absl::StatusOr<double> Number() {
     double value = 0;
     if (AtEnd() || !absl::SimpleAtod(tokens_[at_], &value)) return Expected("a number");
@@ -127,8 +133,7 @@ class Parser {
       buffer.memory.level = Level::kDdr;
     } else if (reader->Take("gb")) {
       buffer.memory.level = Level::kGlobal;
-      ASSIGN_OR_RETURN(const int64_t cluster, reader->Integer());
-      buffer.memory.place.cluster = static_cast<int>(cluster);
+      ASSIGN_OR_RETURN(buffer.memory.place.cluster, reader->Cluster());
     } else if (reader->Take("lb")) {
       buffer.memory.level = Level::kLocal;
       ASSIGN_OR_RETURN(buffer.memory.place, reader->ReadPlace());
@@ -224,8 +229,7 @@ class Parser {
     if (instruction.kind == Kind::kSync) {
       instruction.cluster = -1;
       if (!reader->Take("all")) {
-        ASSIGN_OR_RETURN(const int64_t cluster, reader->Integer());
-        instruction.cluster = static_cast<int>(cluster);
+        ASSIGN_OR_RETURN(instruction.cluster, reader->Cluster());
       }
     } else if (instruction.kind == Kind::kMatrix) {
       RETURN_IF_ERROR(ReadMatrix(reader, &instruction));

@@ -54,6 +54,8 @@ TEST(Program, ErrorsNameTheLine) {
       {"program p for m {\n  0: load x[0] = y[0]\n}", "expected the name of a buffer, found x"},
       {"program p for m {\n  buffer x l3 0 f32[1]\n}", "expected ddr, gb or lb, found l3"},
       {"program p for m {\n  buffer x lb 0 0 f32[1]\n}", "expected a place such as 0.1"},
+      {"program p for m {\n  buffer x gb 4294967296 0 f32[1]\n}", "expected the number of a cluster"},
+      {"program p for m {\n  0: sync -1\n}", "expected the number of a cluster, found -1"},
       {"program p for m {\n  buffer x ddr 0 float[1]\n}", "expected an element type, found float"},
       {"program p for m {\n  buffer x ddr 0 f32[1]\n  buffer x ddr 0 f32[1]\n}", "a new name instead of 'x'"},
       {"program p for m {\n  buffer x ddr 0 f32[1] output input\n}",

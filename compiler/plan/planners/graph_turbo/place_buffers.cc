@@ -116,12 +116,14 @@ class Steps {
           part.ranges[d].end = std::min(part.ranges[d].end, made.ranges[d].end);
         }
       }
-      const int source = output_.at({movement.maker, movement.tensor});
-      Use(source);
+      Use(output_.at({movement.maker, movement.tensor}));
       const int moved = Add(BufferUse::kMovement, movement.tensor, movement.consumer, part, BufferScope::kLocal);
-      std::vector<int> holding = Holding(movement.consumer, movement.tensor);
-      std::replace(holding.begin(), holding.end(), source, moved);
-      held_[movement.tensor] = std::move(holding);
+      auto held = held_.find(movement.tensor);
+      if (held == held_.end()) {
+        held = held_.emplace(movement.tensor, Holding(movement.consumer, movement.tensor)).first;
+      }
+      const std::vector<int>& makers = consumer.makers.at(movement.tensor);
+      held->second[std::lower_bound(makers.begin(), makers.end(), movement.maker) - makers.begin()] = moved;
     }
     ++step_;
   }

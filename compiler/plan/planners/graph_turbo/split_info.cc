@@ -1,6 +1,7 @@
 #include "compiler/plan/planners/graph_turbo/split_info.h"
 
 #include <algorithm>
+#include <limits>
 #include <set>
 #include <tuple>
 
@@ -21,12 +22,17 @@ class Splitter {
       if (std::optional<Split> whole = Try({}, 0)) splits.push_back(*whole);
       return splits;
     }
-    // Dimensions outside `first` are split to single indices.
-    for (size_t first = 0; first < shape.size() && splits.empty(); ++first) {
-      Factors outside(shape.size(), 1);
-      std::copy(shape.begin(), shape.begin() + static_cast<std::ptrdiff_t>(first), outside.begin());
-      const size_t last = first == 0 && !limits_.literal ? 1 : shape.size();
-      for (size_t d = first; d < last; ++d) {
+    Factors outside(shape.size(), 1);
+    std::vector<bool> single(shape.size(), false);  // split to single indices
+    for (size_t level = 0; level < shape.size() && splits.empty(); ++level) {
+      if (level > 0) {
+        const size_t next = level == 1 ? 0 : SmallestPeak(outside, single);
+        single[next] = true;
+        outside[next] = shape[next];
+      }
+      const size_t last = level == 0 && !limits_.literal ? 1 : shape.size();
+      for (size_t d = 0; d < last; ++d) {
+        if (single[d]) continue;
         for (const int64_t v : SplitFactors(shape[d], limits_.literal)) {
           Factors factors = outside;
           factors[d] = v;
@@ -41,6 +47,25 @@ class Splitter {
   }
 
  private:
+  // The dimension, of those that are left, whose single indices need the least memory within `outside`.
+  size_t SmallestPeak(const Factors& outside, const std::vector<bool>& single) const {
+    const Shape& shape = graph_.tensors[outputs_[0]].shape;
+    size_t best = 0;
+    double least = std::numeric_limits<double>::infinity();
+    for (size_t d = 0; d < shape.size(); ++d) {
+      if (single[d]) continue;
+      Factors factors = outside;
+      factors[d] = shape[d];
+      std::vector<int64_t> middle;
+      for (const int64_t factor : factors) middle.push_back(factor / 2);
+      const OutputPieces pieces = PiecesOf(graph_, outputs_, factors, middle);
+      const double peak = pieces.ok ? FootprintOf(graph_, sub_graph_, pieces.regions).peak_bytes : least;
+      if (peak < least || single[best]) best = d;
+      least = std::min(least, peak);
+    }
+    return best;
+  }
+
   // Instances at the borders have smaller halos than those between, so the first, a middle and the last piece of each
   // split dimension stand for all of them, each as often as there are such pieces.
   std::optional<Split> Try(const Factors& factors, int d) const {

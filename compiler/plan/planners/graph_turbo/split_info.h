@@ -14,8 +14,9 @@
 //   - the cost model against recomputation, which the paper names and does not give: the operators of all instances
 //     together may compute `recomputation` times what the sub-graph computes at once.
 // Beyond the paper:
-//   - where a dimension cannot be split finely enough, it is split to single indices and the next one is split within.
-//     A batch of images whose single image does not fit needs that.
+//   - where the outermost dimension cannot be split finely enough, it is split to single indices and another one is
+//     split within: a batch of images whose single image does not fit. Where that is not fine enough either, the one
+//     whose single indices need the least memory is split to these, too.
 //   - the outermost dimension is split alone if that fits, and no other one without it. Eq. 1 as printed prefers 28
 //     strips through all images to 32 images, and where neighbours cut a batch differently each instance waits for all
 //     of the other's: the order can no longer be depth first.

@@ -70,6 +70,14 @@ TEST(SplitInfo, SplitsWithinImagesThatDoNotFit) {
   EXPECT_TRUE(SplitInfo(OneStage(), {{0}}, {4, 1.25}).empty());
 }
 
+TEST(SplitInfo, TheThirdDimensionIsTheOneThatSavesMost) {
+  // A single channel of the result needs all 4 channels of the input, a single row an eighth of it.
+  const std::optional<Split> best = BestSplit(SplitInfo(OneStage(), {{0}}, {200, 1.25}));
+  ASSERT_TRUE(best.has_value());
+  EXPECT_EQ(best->factors[0], 8);
+  EXPECT_EQ(best->factors[2], 8);
+}
+
 TEST(SplitInfo, RefusesSplitsThatComputeTooMuchAgain) {
   const OpGraph graph = OpGraphFromText(R"(graph g(%x: f32[1, 4, 16, 16]) {
     %w: f32[4, 4, 3, 3] = const #0000000000000000
