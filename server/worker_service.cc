@@ -1,4 +1,7 @@
+#include <set>
+
 #include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
 #include "proto/worker.grpc.pb.h"
 #include "proto/worker_protocol.h"
 #include "runtime/base/status_macros.h"
@@ -13,6 +16,7 @@ namespace {
 
 constexpr size_t kMaxInlineBytes = 1 << 20;
 constexpr int64_t kMaxResultBytes = 256 << 20;
+constexpr size_t kMaxReasonBytes = 1 << 10;
 
 absl::StatusOr<AttachedWorker> ParseInfo(const std::string& worker_id, const v1::WorkerInfo& info) {
   if (worker_id.empty() || worker_id.size() > 128) return absl::InvalidArgumentError("worker_id: 1 to 128 characters");
@@ -25,6 +29,7 @@ absl::StatusOr<AttachedWorker> ParseInfo(const std::string& worker_id, const v1:
   worker.name = info.name();
   worker.version = info.version();
   worker.measure_kinds.insert(info.measure_kinds().begin(), info.measure_kinds().end());
+  worker.labels.insert(info.labels().begin(), info.labels().end());
   if (worker.measure_kinds.empty()) {
     worker.device.kind.clear();
   } else {
@@ -188,14 +193,21 @@ class WorkerAdminService : public v1::WorkerAdmin::Service {
                            v1::ListWorkersResponse* response) override {
     const absl::StatusOr<Permit> permit = guard_->Authorize(context, "/fusion.v1.WorkerAdmin/ListWorkers");
     if (!permit.ok()) return ToGrpc(permit.status());
+    std::set<std::string> drained;
+    for (const DrainedWorkerRow& row : farm_->Drained()) {
+      drained.insert(row.name);
+      *response->add_drained() = ToProto(row);
+    }
     for (const Farm::WorkerStatusRow& row : farm_->WorkerStatuses()) {
       v1::WorkerStatus* status = response->add_workers();
       status->set_worker_id(row.worker.id);
       status->mutable_info()->ParseFromString(row.worker.info);
-      status->set_state(!row.live                  ? "lost"
-                        : row.view.draining        ? "draining"
-                        : row.view.task_id.empty() ? "idle"
-                                                   : "busy");
+      const bool idle = row.view.task_id.empty();
+      status->set_state(!row.live                                    ? "lost"
+                        : idle && drained.count(row.worker.name) > 0 ? "drained"
+                        : row.view.draining                          ? "draining"
+                        : idle                                       ? "idle"
+                                                                     : "busy");
       status->set_task(row.task_description);
       status->set_last_seen_ms(absl::ToUnixMillis(row.last_seen));
       status->set_tasks_done(row.view.tasks_done);
@@ -205,7 +217,38 @@ class WorkerAdminService : public v1::WorkerAdmin::Service {
     return grpc::Status::OK;
   }
 
+  grpc::Status DrainWorker(grpc::ServerContext* context, const v1::DrainWorkerRequest* request,
+                           v1::DrainedWorker* response) override {
+    const absl::StatusOr<Permit> permit = guard_->Authorize(context, "/fusion.v1.WorkerAdmin/DrainWorker");
+    if (!permit.ok()) return ToGrpc(permit.status());
+    if (request->reason().size() > kMaxReasonBytes)
+      return ToGrpc(absl::InvalidArgumentError("reason: longer than 1 KiB"));
+    const DrainedWorkerRow row{request->name(), request->reason(), permit->principal().name,
+                               absl::ToUnixMillis(absl::Now())};
+    const absl::Status drained = farm_->Drain(row);
+    if (drained.ok()) *response = ToProto(row);
+    return ToGrpc(drained);
+  }
+
+  grpc::Status ReleaseWorker(grpc::ServerContext* context, const v1::ReleaseWorkerRequest* request,
+                             v1::DrainedWorker* response) override {
+    const absl::StatusOr<Permit> permit = guard_->Authorize(context, "/fusion.v1.WorkerAdmin/ReleaseWorker");
+    if (!permit.ok()) return ToGrpc(permit.status());
+    const absl::StatusOr<DrainedWorkerRow> released = farm_->Release(request->name());
+    if (released.ok()) *response = ToProto(*released);
+    return ToGrpc(released.status());
+  }
+
  private:
+  static v1::DrainedWorker ToProto(const DrainedWorkerRow& row) {
+    v1::DrainedWorker worker;
+    worker.set_name(row.name);
+    worker.set_reason(row.reason);
+    worker.set_by(row.by);
+    worker.set_since_ms(row.since_ms);
+    return worker;
+  }
+
   Guard* const guard_;
   Farm* const farm_;
 };

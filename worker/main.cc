@@ -30,6 +30,7 @@ struct Flags {
   fusion::WorkerOptions options;
   fusion::ConnectFlags connect;
   std::string join_token_file;
+  std::vector<std::string> labels;
   std::string kinds = "cpu", build_kinds, simulated_measurement = "100ms";
   bool no_build = false, describe = false;
   int64_t parent = 0;
@@ -55,6 +56,9 @@ void AddFlags(CLI::App* app, Flags* flags) {
   app->add_flag("--insecure", flags->connect.insecure,
                 "speak to HOST:PORT without TLS, and send no token [FUSION_INSECURE=1]");
   app->add_option("--name", options.name, "name shown to people (default: the host's name)");
+  app->add_option(
+      "--label", flags->labels,
+      "KEY=VALUE, which submissions may ask for (fusionctl submit --require KEY=VALUE); repeat for several");
   app->add_option("--kinds", flags->kinds,
                   absl::StrCat("kind of device to measure: ", absl::StrJoin(fusion::MeasuredKinds(), ", "),
                                " (simulated), or none, which takes build tasks only"))
@@ -168,6 +172,19 @@ int RunAs(Flags flags, const fusion::Log& log) {
   options.build = !flags.no_build;
   options.build_kinds = Listed(flags.build_kinds);
   options.log = log;
+  for (const std::string& label : flags.labels) {
+    const size_t equals = label.find('=');
+    const std::string key = label.substr(0, equals);
+    if (equals == std::string::npos || equals == 0 || equals + 1 == label.size() || key == "name" || key == "device" ||
+        key == "fingerprint") {
+      log({fusion::LogLevel::kError,
+           absl::StrCat("--label is '", label,
+                        "'; say KEY=VALUE such as rack=7 (name, device and fingerprint are taken)"),
+           {}});
+      return kExitUsage;
+    }
+    options.labels[key] = label.substr(equals + 1);
+  }
   if (!absl::ParseDuration(flags.simulated_measurement, &options.simulated_measurement)) {
     log({fusion::LogLevel::kError,
          absl::StrCat("--simulated-measurement is '", flags.simulated_measurement, "'; say a time such as 50ms or 2s"),

@@ -221,6 +221,7 @@ absl::StatusOr<std::unique_ptr<Worker>> Worker::Create(WorkerOptions options) {
   offer.lease.info.set_name(options.name.empty() ? HostName() : options.name);
   offer.lease.info.set_version(FUSION_VERSION);
   offer.lease.info.set_protocol(kWorkerProtocol);
+  offer.lease.info.mutable_labels()->insert(options.labels.begin(), options.labels.end());
 
   if (options.kinds.size() > 1) {
     return absl::InvalidArgumentError("a worker measures one device: start one for each kind");

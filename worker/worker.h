@@ -4,6 +4,7 @@
 #define FUSION_WORKER_WORKER_H_
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -19,6 +20,7 @@ namespace fusion {
 struct WorkerOptions {
   Endpoint server;
   std::string name;    // for people; empty: the host's name
+  std::map<std::string, std::string> labels;  // v1.WorkerInfo.labels
   std::vector<std::string> kinds = {"cpu"};  // device kind to measure: one of MeasuredKinds()
   bool build = true;  // takes build tasks if there is a toolchain
   std::vector<std::string> build_kinds;  // kinds to build for; empty: all that have a toolchain

@@ -167,6 +167,16 @@ class GrpcConnection : public Connection {
       return workers_->ListWorkers(context, v1::ListWorkersRequest(), response);
     });
   }
+  absl::StatusOr<v1::DrainedWorker> DrainWorker(const v1::DrainWorkerRequest& request) override {
+    return Call<v1::DrainedWorker>(kCallTimeout, [&](auto* context, auto* response) {
+      return workers_->DrainWorker(context, request, response);
+    });
+  }
+  absl::StatusOr<v1::DrainedWorker> ReleaseWorker(const v1::ReleaseWorkerRequest& request) override {
+    return Call<v1::DrainedWorker>(kCallTimeout, [&](auto* context, auto* response) {
+      return workers_->ReleaseWorker(context, request, response);
+    });
+  }
   absl::StatusOr<v1::ProfileStats> ProfileStats() override {
     return Call<v1::ProfileStats>(kCallTimeout, [&](auto* context, auto* response) {
       return profile_->Stats(context, v1::ProfileStatsRequest(), response);

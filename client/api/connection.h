@@ -54,6 +54,8 @@ class Connection {
   virtual absl::StatusOr<v1::TokenInfo> RevokeToken(const std::string& id) = 0;
   virtual absl::StatusOr<v1::ListTokensResponse> ListTokens() = 0;
   virtual absl::StatusOr<v1::ListWorkersResponse> ListWorkers() = 0;
+  virtual absl::StatusOr<v1::DrainedWorker> DrainWorker(const v1::DrainWorkerRequest& request) = 0;
+  virtual absl::StatusOr<v1::DrainedWorker> ReleaseWorker(const v1::ReleaseWorkerRequest& request) = 0;
   virtual absl::StatusOr<v1::ProfileStats> ProfileStats() = 0;
   virtual absl::StatusOr<v1::ProfileQueryResponse> ProfileQuery(const v1::ProfileQueryRequest& request) = 0;
   // Takes records in the order of ProfileExport: devices, then measurements, newest first.

@@ -95,9 +95,11 @@ void Progress::Now(const std::string& label, const std::string& text, int64_t do
   if (total > 0) shown = absl::StrCat(done, "/", total, shown.empty() ? "" : " ", shown);
   if (mode_ == Mode::kPlain) {
     const absl::Time now = absl::Now();
-    const bool counting = label == plain_label_ && total > 0 && done < total;
+    // A message that changes while nothing is done, such as one about a missing worker, is no count.
+    const bool counting = label == plain_label_ && total > 0 && done < total && (done != plain_done_ || text.empty());
     if (counting && now - plain_time_ < absl::Seconds(2)) return;
     plain_label_ = label;
+    plain_done_ = done;
     plain_time_ = now;
     Plain(absl::StrCat(Padded(label, kLabelColumns), " ", shown));
     return;

@@ -32,6 +32,7 @@ class Progress {
   std::mutex mutex_;
   bool live_ = false;  // guarded by mutex_, like the next two lines
   std::string plain_last_, plain_label_;
+  int64_t plain_done_ = 0;
   absl::Time plain_time_;
   std::string bar_label_;
   absl::Time bar_start_;

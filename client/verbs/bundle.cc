@@ -20,28 +20,43 @@ using Rows = std::vector<std::vector<std::string>>;
 class BundleGetVerb : public Verb {
  public:
   std::string name() const override { return "bundle get"; }
-  std::string help() const override { return "fetch the bundle of a finished job"; }
+  std::string help() const override { return "fetch the bundle of a finished job, or what there is of a running one"; }
   std::vector<Option> Options() override {
-    return {{"JOB", "its name", &job_, true}, {"-o,--output", "where to (default: JOB.fusion)", &output_}};
+    return {{"JOB", "its name", &job_, true},
+            {"-o,--output", "where to (default: JOB.fusion)", &output_},
+            {"--best", "the best that is there now: the job's bundle, else its early one (submit --async)", &best_},
+            {"--early", "the early, unfused bundle, also when there is a better one", &early_}};
   }
   int Run(const CommonOptions& common) override {
+    if (best_ && early_) return Fail(UsageError("--best and --early: name one of them"));
     auto connection = Connection::Open(common.endpoint);
     auto job = connection->GetJob(job_);
     if (!job.ok()) return Fail(job.status());
-    if (job->state() != v1::SUCCEEDED) {
-      return Fail(absl::NotFoundError(absl::StrCat("job ", job_, " has no bundle: it has not succeeded")));
-    }
+    const bool early = early_ || (best_ && job->state() != v1::SUCCEEDED);
+    if (const absl::Status there = IsThere(*job, early); !there.ok()) return Fail(there);
+    const v1::BundleInfo& bundle = early ? job->early_bundle() : job->bundle();
     if (output_.empty()) output_ = job_ + ".fusion";
     Progress progress(common.progress);
-    const absl::Status fetched = DownloadBundle(*connection, job->bundle(), output_, progress);
+    const absl::Status fetched = DownloadBundle(*connection, bundle, output_, progress);
     if (!fetched.ok()) return FailLocal(fetched);
-    std::printf("%s  %s  sha256:%s\n", output_.c_str(), BytesInWords(job->bundle().size_bytes()).c_str(),
-                ShortDigest(job->bundle().digest()).c_str());
+    PrintFetched(output_, bundle, early ? "early: unfused" : "");
     return kExitOk;
   }
 
  private:
+  static absl::Status IsThere(const v1::Job& job, bool early) {
+    const std::string& id = job.job_id();
+    if (early && !job.has_early_bundle()) {
+      return absl::NotFoundError(absl::StrCat("job ", id, " has no early bundle",
+                                              IsFinal(job.state()) ? "" : " yet; `fusionctl job watch` follows it"));
+    }
+    if (early || job.state() == v1::SUCCEEDED) return absl::OkStatus();
+    return absl::NotFoundError(absl::StrCat("job ", id, " has no bundle: it has not succeeded",
+                                            job.has_early_bundle() ? "; --best fetches its early one" : ""));
+  }
+
   std::string job_, output_;
+  bool best_ = false, early_ = false;
 };
 
 std::string WeightsInWords(const BundleReader& bundle) {

@@ -37,6 +37,10 @@ int PrintJob(const v1::Job& job, const std::string& format) {
   if (job.has_account()) {
     rows.push_back({"kernels", absl::StrCat(job.account().nodes_model(), " nodes → ", job.account().kernels())});
   }
+  if (job.has_early_bundle()) {
+    rows.push_back({"early bundle", absl::StrCat(BytesInWords(job.early_bundle().size_bytes()), "  sha256:",
+                                                 job.early_bundle().digest(), "  key ", job.early_bundle().key())});
+  }
   if (job.has_bundle() && !job.bundle().digest().empty()) {
     rows.push_back(
         {"bundle", absl::StrCat(BytesInWords(job.bundle().size_bytes()), "  sha256:", job.bundle().digest())});
@@ -106,8 +110,7 @@ class JobWatchVerb : public Verb {
     if (!output_.empty()) {
       const absl::Status fetched = DownloadBundle(*connection, last->bundle(), output_, progress);
       if (!fetched.ok()) return FailLocal(fetched);
-      std::printf("%s  %s  sha256:%s\n", output_.c_str(), BytesInWords(last->bundle().size_bytes()).c_str(),
-                  ShortDigest(last->bundle().digest()).c_str());
+      PrintFetched(output_, last->bundle());
     } else {
       std::printf("%s succeeded; fetch its bundle with `fusionctl bundle get %s`\n", job_.c_str(), job_.c_str());
     }

@@ -46,6 +46,7 @@ class RunVerb : public Verb {
             {"--dim", "of a bundle's specialisations, for inputs that no file gives: seq=32", &inputs_.dims},
             {"--output-dir", "write one .npy per output here", &output_dir_},
             {"--threads", "0: all cores", &threads_},
+            {"--require-key", "run only what a public key of this file (PEM) has signed (bundle sign)", &keys_},
             OutputOption(&format_)};
   }
 
@@ -57,7 +58,11 @@ class RunVerb : public Verb {
         return Fail(UsageError(absl::StrCat("--random '", seed_, "' is no number")));
       }
     }
-    auto bundle = Bundle::Open(bundle_);
+    auto bundle = keys_.empty() ? Bundle::Open(bundle_) : Bundle::OpenSigned(bundle_, keys_);
+    if (!keys_.empty() && absl::IsPermissionDenied(bundle.status())) {
+      FailLocal(bundle.status());
+      return kExitVerificationFailed;
+    }
     if (!bundle.ok()) return FailLocal(bundle.status());
     auto inputs = AssembleInputs((*bundle)->manifest(), inputs_);
     if (!inputs.ok()) return FailLocal(inputs.status());
@@ -108,7 +113,7 @@ class RunVerb : public Verb {
     return kExitOk;
   }
 
-  std::string bundle_, output_dir_, seed_, format_ = "table";
+  std::string bundle_, keys_, output_dir_, seed_, format_ = "table";
   InputFlags inputs_;
   int64_t threads_ = 0;
 };

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstdio>
 #include <filesystem>
 #include <map>
 #include <set>
@@ -174,6 +175,31 @@ bool IsThere(const std::string& path, const v1::BundleInfo& bundle) {
   return digests.sha256 == bundle.digest();
 }
 
+// `early_ends`: an event with an early bundle is the last one.
+absl::StatusOr<v1::JobEvent> Follow(Connection& connection, const std::string& job_id, int64_t resume_seq,
+                                    bool early_ends, Progress& progress) {
+  SetInterruptNotice(absl::StrCat("job ", job_id, " goes on: watch it with `fusionctl job watch ", job_id,
+                                  "`, stop it with `fusionctl job cancel ", job_id, "`"));
+  v1::JobEvent last;
+  RETURN_IF_ERROR(WatchToEnd(
+      connection, job_id, resume_seq, kPatience,
+      [&](const v1::JobEvent& event) {
+        last = event;
+        if (IsFinal(event.state())) return true;
+        if (!event.has_early_bundle()) {
+          progress.Now(event.stage(), event.message(), event.done(), event.total());
+          return true;
+        }
+        progress.Line("early", absl::StrCat("an unfused bundle of ", Plural(event.account().kernels(), "kernel"),
+                                            " is ready; the job goes on"));
+        return !early_ends;
+      },
+      [&](const std::string& words) { progress.Line("waiting", absl::StrCat("for the server: ", words)); }));
+  SetInterruptNotice("");
+  if (last.state() != v1::SUCCEEDED && !(early_ends && last.has_early_bundle())) return ErrorOf(last);
+  return last;
+}
+
 }  // namespace
 
 absl::StatusOr<std::vector<std::string>> TargetsOf(const CompilationFlags& flags) {
@@ -193,8 +219,10 @@ void AddPlanFlags(CompilationFlags* flags, std::vector<Option>* options) {
   options->push_back(
       {"--planner",
        "how operators are grouped into kernels: dnnfusion; dnnfusion-listing, the paper's rules alone; none, "
-       "a kernel for each; fusion_stitching, memory-intensive operators in large kernels; xla_like and tvm_like, the fixed "
-       "rules of other compilers, to compare with; souffle and souffle-paper, one program that is cut where the price or the "
+       "a kernel for each; fusion_stitching, memory-intensive operators in large kernels; xla_like and tvm_like, the "
+       "fixed "
+       "rules of other compilers, to compare with; souffle and souffle-paper, one program that is cut where the price "
+       "or the "
        "paper's rule says so; auto, the best of all",
        &flags->planner});
   options->push_back(
@@ -216,6 +244,11 @@ void AddPlanFlags(CompilationFlags* flags, std::vector<Option>* options) {
       {"--dim", "bind a symbolic dimension: batch=1, or seq=32,128 for specialisations in one bundle", &flags->dims});
   options->push_back({"--shape", "replace an input's shape: input=1x3x224x224", &flags->shapes});
   options->push_back({"--threads", "threads that measurements assume", &flags->threads});
+  options->push_back({"--require",
+                      "of several devices of the target, that of a worker with this name=NAME, device=NAME, "
+                      "fingerprint=… (worker describe shows them) or label (fusion-worker --label KEY=VALUE); repeat "
+                      "for several",
+                      &flags->require});
 }
 
 void AddJobFlags(CompilationFlags* flags, std::vector<Option>* options) {
@@ -258,6 +291,13 @@ absl::StatusOr<v1::SubmitRequest> PrepareSubmission(Connection& connection, cons
   request.set_model_name(model.name);
   request.set_client_id(ClientId());
   request.set_queue_timeout_ms(flags.queue_timeout_s * 1000);
+  for (const std::string& text : flags.require) {
+    const size_t equals = text.find('=');
+    if (equals == std::string::npos || equals == 0 || equals + 1 == text.size()) {
+      return UsageError(absl::StrCat("--require '", text, "' is not of the form name=rack7"));
+    }
+    (*request.mutable_require())[text.substr(0, equals)] = text.substr(equals + 1);
+  }
   for (const ChunkedFile& file : model.files) {
     v1::ModelFile* out = request.add_files();
     out->set_path(file.path);
@@ -269,20 +309,12 @@ absl::StatusOr<v1::SubmitRequest> PrepareSubmission(Connection& connection, cons
 
 absl::StatusOr<v1::JobEvent> FollowJob(Connection& connection, const std::string& job_id, int64_t resume_seq,
                                        Progress& progress) {
-  SetInterruptNotice(absl::StrCat("job ", job_id, " goes on: watch it with `fusionctl job watch ", job_id,
-                                  "`, stop it with `fusionctl job cancel ", job_id, "`"));
-  v1::JobEvent last;
-  RETURN_IF_ERROR(WatchToEnd(
-      connection, job_id, resume_seq, kPatience,
-      [&](const v1::JobEvent& event) {
-        last = event;
-        if (!IsFinal(event.state())) progress.Now(event.stage(), event.message(), event.done(), event.total());
-        return true;
-      },
-      [&](const std::string& words) { progress.Line("waiting", absl::StrCat("for the server: ", words)); }));
-  SetInterruptNotice("");
-  if (last.state() != v1::SUCCEEDED) return ErrorOf(last);
-  return last;
+  return Follow(connection, job_id, resume_seq, /*early_ends=*/false, progress);
+}
+
+absl::StatusOr<v1::JobEvent> FollowToFirstBundle(Connection& connection, const std::string& job_id,
+                                                 Progress& progress) {
+  return Follow(connection, job_id, 0, /*early_ends=*/true, progress);
 }
 
 absl::StatusOr<v1::SubmitResponse> SubmitJob(Connection& connection, const v1::SubmitRequest& request,
@@ -330,6 +362,12 @@ absl::Status DownloadBundle(Connection& connection, const v1::BundleInfo& bundle
     return absl::DataLossError("the bundle arrived damaged: its digest differs; try again");
   }
   return file->Commit();
+}
+
+void PrintFetched(const std::string& path, const v1::BundleInfo& bundle, const std::string& note) {
+  std::printf("%s  %s  sha256:%s%s%s\n", path.c_str(), BytesInWords(bundle.size_bytes()).c_str(),
+              ShortDigest(bundle.digest()).c_str(), note.empty() ? "" : "  ", note.c_str());
+  std::fflush(stdout);
 }
 
 void PrintAccount(const v1::Account& account, Progress& progress) {

@@ -19,6 +19,7 @@ struct CompilationFlags {
   std::vector<std::string> dims;    // "batch=1", "seq=32,128"
   std::vector<std::string> shapes;  // "input=1x3x224x224"
   std::vector<std::string> disabled_rules;
+  std::vector<std::string> require;  // "name=rack7", "rack=7"
   int64_t threads = 1;
   int64_t queue_timeout_s = 0;
 };
@@ -50,6 +51,8 @@ absl::StatusOr<Compilation> CompileRemotely(Connection& connection, const v1::Su
 // Follows `job_id` from `resume_seq`. Fails with the job's error if its final event is not SUCCEEDED.
 absl::StatusOr<v1::JobEvent> FollowJob(Connection& connection, const std::string& job_id, int64_t resume_seq,
                                        Progress& progress);
+// The same, but an event with an early bundle ends it, too, and is returned.
+absl::StatusOr<v1::JobEvent> FollowToFirstBundle(Connection& connection, const std::string& job_id, Progress& progress);
 
 // Fails with a usage error if no file can be made at `path`, so that this is known before the compilation.
 absl::Status CheckOutputPath(const std::string& path);
@@ -58,6 +61,9 @@ absl::Status CheckOutputPath(const std::string& path);
 // already there.
 absl::Status DownloadBundle(Connection& connection, const v1::BundleInfo& bundle, const std::string& path,
                             Progress& progress);
+
+// Prints the path, the size and the digest of a fetched bundle on stdout, and `note` behind them.
+void PrintFetched(const std::string& path, const v1::BundleInfo& bundle, const std::string& note = "");
 
 // Prints the lines about the result: planned, profiled, built.
 void PrintAccount(const v1::Account& account, Progress& progress);

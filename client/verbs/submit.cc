@@ -85,6 +85,7 @@ class SubmitVerb : public Verb {
         {"--json", "write a report for scripts to this file (-: stdout)", &json_},
         {"--no-measure", "do not time the whole model beside its unfused form when it is compiled", &no_measure_},
         {"--no-verify", "do not compare it with its strict reference when it is compiled", &no_verify_},
+        {"--async", "fetch an unfused bundle as soon as it is there; the job goes on and makes the tuned one", &async_},
         {"--detach", "print the job's name (of several targets: each with its target) and return at once", &detach_}};
     AddPlanFlags(&flags_, &options);
     AddJobFlags(&flags_, &options);
@@ -96,6 +97,7 @@ class SubmitVerb : public Verb {
     if (output_.empty()) output_ = std::filesystem::path(model_).stem().string() + ".fusion";
     const absl::Status writable = CheckOutputPath(output_);
     if (!detach_ && !writable.ok()) return Fail(writable);
+    if (detach_ && async_) return Fail(UsageError("--async and --detach: --detach fetches no bundle; leave one out"));
     const auto targets = TargetsOf(flags_);
     if (!targets.ok()) return Fail(targets.status());
     Progress progress(common.progress);
@@ -106,6 +108,7 @@ class SubmitVerb : public Verb {
     if (!request.ok()) return Fail(request.status());
     request->set_measure(!no_measure_);
     request->set_verify(!no_verify_);
+    request->set_early_bundle(async_);
     if (targets->size() > 1) return RunAll(*connection, *targets, *request, progress);
     if (detach_) {
       auto submitted = connection->Submit(*request);
@@ -137,9 +140,11 @@ class SubmitVerb : public Verb {
                   const std::string& path, Progress& progress) {
     Compilation compilation;
     compilation.submitted = submitted;
-    auto last = FollowJob(connection, submitted.job_id(), 0, progress);
+    auto last = async_ ? FollowToFirstBundle(connection, submitted.job_id(), progress)
+                       : FollowJob(connection, submitted.job_id(), 0, progress);
     if (!last.ok()) return {last.status()};
     compilation.last = *std::move(last);
+    if (!IsFinal(compilation.last.state())) return CollectEarly(connection, compilation, request, path, progress);
     if (submitted.joined() && LacksChecks(compilation.last.checks(), request)) {
       // The job that this one joined was asked for less. The bundle is in the store by now, and only checks are
       // missing.
@@ -154,14 +159,33 @@ class SubmitVerb : public Verb {
     if (!fetched.ok()) return {fetched, /*local=*/true};
     PrintAccount(compilation.last.account(), progress);
     PrintChecks(compilation.last.checks(), progress);
-    if (json_ != "-") {
-      std::printf("%s  %s  sha256:%s\n", path.c_str(), BytesInWords(bundle.size_bytes()).c_str(),
-                  ShortDigest(bundle.digest()).c_str());
-      std::fflush(stdout);
-    }
+    if (json_ != "-") PrintFetched(path, bundle);
     return {absl::OkStatus(), false,
             Report(compilation, request.model_name(), path, absl::ToDoubleSeconds(absl::Now() - start_)),
             JudgeChecks(compilation.last.checks())};
+  }
+
+  // Fetches the early bundle of a job that goes on.
+  Outcome CollectEarly(Connection& connection, const Compilation& compilation, const v1::SubmitRequest& request,
+                       const std::string& path, Progress& progress) {
+    const v1::BundleInfo& bundle = compilation.last.early_bundle();
+    const std::string& job = compilation.submitted.job_id();
+    const absl::Status fetched = DownloadBundle(connection, bundle, path, progress);
+    if (!fetched.ok()) return {fetched, /*local=*/true};
+    progress.Line("next", absl::StrCat("`fusionctl job watch ", job, " -o ", path,
+                                       "` fetches the tuned bundle when it is ready, `fusionctl bundle get ", job,
+                                       " --best` the best that is there"));
+    if (json_ != "-") PrintFetched(path, bundle, "early: unfused");
+    Json report = {
+        {"job", job},
+        {"key", compilation.submitted.key()},
+        {"model", request.model_name()},
+        {"early", true},
+        {"kernels", compilation.last.account().kernels()},
+        {"seconds", absl::ToDoubleSeconds(absl::Now() - start_)},
+        {"bundle",
+         {{"path", path}, {"size_bytes", bundle.size_bytes()}, {"sha256", bundle.digest()}, {"key", bundle.key()}}}};
+    return {absl::OkStatus(), false, std::move(report)};
   }
 
   static bool LacksChecks(const v1::Checks& checks, const v1::SubmitRequest& request) {
@@ -216,7 +240,7 @@ class SubmitVerb : public Verb {
 
   absl::Time start_;
   std::string model_, output_, json_;
-  bool detach_ = false, no_measure_ = false, no_verify_ = false;
+  bool async_ = false, detach_ = false, no_measure_ = false, no_verify_ = false;
   CompilationFlags flags_;
 };
 

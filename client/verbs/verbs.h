@@ -1,4 +1,4 @@
-// One maker for each verb, defined in the file that is named after the verb's first word.
+// One maker for each verb, defined in the file that is named after the verb's first word (bundle_signing.cc: bundle sign and verify).
 #ifndef FUSION_CLIENT_VERBS_VERBS_H_
 #define FUSION_CLIENT_VERBS_VERBS_H_
 
@@ -15,11 +15,17 @@ std::unique_ptr<Verb> MakeBenchVerb();
 std::unique_ptr<Verb> MakeVerifyVerb();
 std::unique_ptr<Verb> MakeBundleInspectVerb();
 std::unique_ptr<Verb> MakeBundleGetVerb();
+std::unique_ptr<Verb> MakeBundleSignVerb();
+std::unique_ptr<Verb> MakeBundleVerifyVerb();
 std::unique_ptr<Verb> MakeJobListVerb();
 std::unique_ptr<Verb> MakeJobGetVerb();
 std::unique_ptr<Verb> MakeJobWatchVerb();
 std::unique_ptr<Verb> MakeJobCancelVerb();
+std::unique_ptr<Verb> MakeTopVerb();
 std::unique_ptr<Verb> MakeWorkerListVerb();
+std::unique_ptr<Verb> MakeWorkerDescribeVerb();
+std::unique_ptr<Verb> MakeWorkerDrainVerb();
+std::unique_ptr<Verb> MakeWorkerReleaseVerb();
 std::unique_ptr<Verb> MakeProfileStatsVerb();
 std::unique_ptr<Verb> MakeProfileQueryVerb();
 std::unique_ptr<Verb> MakeProfileExportVerb();

@@ -86,6 +86,20 @@ absl::Status SqliteStore::AppendJobEvent(const std::string& job_id, const std::s
   return writer_->Write([&](Connection& db) { return InsertEvent(db, job_id, event); });
 }
 
+absl::Status SqliteStore::OfferEarlyBundle(const std::string& job_id, const ResultRow& early,
+                                           const std::string& event) {
+  return writer_->Write([&](Connection& db) -> absl::Status {
+    RETURN_IF_ERROR(
+        db.Run("UPDATE jobs SET early_digest = ?, early_bytes = ?, early_key = ? WHERE id = ? AND state IN (1, 2)",
+               {early.bundle_digest, early.bundle_bytes, early.key, job_id}));
+    if (db.changed_rows() != 1) {
+      return absl::FailedPreconditionError(absl::StrCat("job ", job_id, " is unknown or already final"));
+    }
+    RETURN_IF_ERROR(InsertEvent(db, job_id, event));
+    return InsertResult(db, early);
+  });
+}
+
 absl::StatusOr<SqliteStore::Leaving> SqliteStore::LeaveJob(const std::string& submission_id, int64_t now_ms,
                                                            const std::string& cancelled, int error_code,
                                                            const std::string& error_message) {
@@ -120,7 +134,8 @@ namespace {
 constexpr char kJobColumns[] =
     ", jobs.id, jobs.key, jobs.target, jobs.request, jobs.state, jobs.started_ms, jobs.finished_ms, jobs.account, "
     "jobs.bundle_digest, jobs.bundle_bytes, jobs.error_code, jobs.error_message, jobs.checks, jobs.attempts, (SELECT "
-    "COALESCE(MAX(seq), 0) FROM job_events WHERE job_id = jobs.id) ";
+    "COALESCE(MAX(seq), 0) FROM job_events WHERE job_id = jobs.id), jobs.early_digest, jobs.early_bytes, "
+    "jobs.early_key ";
 
 JobRow ToJob(const SqlRow& row) {
   JobRow job;
@@ -134,6 +149,7 @@ JobRow ToJob(const SqlRow& row) {
   job.checks = row.Text(18);
   job.attempts = static_cast<int>(row.Int(19));
   job.last_seq = row.Int(20);
+  job.early_digest = row.Text(21), job.early_bytes = row.Int(22), job.early_key = row.Text(23);
   return job;
 }
 
@@ -143,6 +159,7 @@ void Leave(int64_t left_ms, JobRow* job) {
   job->finished_ms = left_ms;
   job->last_seq = job->left_seq;
   job->account.clear(), job->checks.clear(), job->bundle_digest.clear(), job->bundle_bytes = 0;
+  job->early_digest.clear(), job->early_key.clear(), job->early_bytes = 0;
   job->error_code = static_cast<int>(absl::StatusCode::kCancelled), job->error_message = "cancelled";
 }
 

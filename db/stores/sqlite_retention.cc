@@ -47,6 +47,7 @@ absl::Status SqliteStore::ScanReferences(
   // One row for each digest; the owner's name is for people.
   constexpr Source kSources[] = {
       {ReferenceKind::kBundle, "SELECT bundle_digest, id FROM jobs WHERE bundle_digest <> ''"},
+      {ReferenceKind::kBundle, "SELECT early_digest, id FROM jobs WHERE early_digest <> ''"},
       {ReferenceKind::kResult, "SELECT bundle_digest, key FROM results"},
       {ReferenceKind::kBinary, "SELECT binary_digest, key FROM builds"},
   };

@@ -71,6 +71,27 @@ absl::StatusOr<std::optional<WorkerRow>> SqliteStore::LatestWorker(const std::st
   return QueryWorker("WHERE device_kind = ? ORDER BY seen_ms DESC LIMIT 1", device_kind);
 }
 
+absl::Status SqliteStore::PutDrainedWorker(const DrainedWorkerRow& worker) {
+  return writer_->Write([&](Connection& db) {
+    return db.Run("INSERT OR REPLACE INTO drained_workers (name, reason, by, since_ms) VALUES (?,?,?,?)",
+                  {worker.name, worker.reason, worker.by, worker.since_ms});
+  });
+}
+
+absl::Status SqliteStore::RemoveDrainedWorker(const std::string& name) {
+  return writer_->Write([&](Connection& db) { return db.Run("DELETE FROM drained_workers WHERE name = ?", {name}); });
+}
+
+absl::StatusOr<std::vector<DrainedWorkerRow>> SqliteStore::DrainedWorkers() {
+  std::vector<DrainedWorkerRow> rows;
+  RETURN_IF_ERROR(Read([&](Connection& db) {
+    return db.Query("SELECT name, reason, by, since_ms FROM drained_workers ORDER BY name", {}, [&](const SqlRow& row) {
+      rows.push_back({row.Text(0), row.Text(1), row.Text(2), row.Int(3)});
+    });
+  }));
+  return rows;
+}
+
 absl::Status SqliteStore::PutBlobs(absl::Span<const BlobRow> blobs) {
   return writer_->Write([&](Connection& db) -> absl::Status {
     for (const BlobRow& blob : blobs) {

@@ -27,6 +27,7 @@ class SqliteStore : public Store {
   absl::Status FinishJob(const JobRow& job, const std::string& last_event,
                          const std::optional<ResultRow>& result) override;
   absl::Status AppendJobEvent(const std::string& job_id, const std::string& event) override;
+  absl::Status OfferEarlyBundle(const std::string& job_id, const ResultRow& early, const std::string& event) override;
   absl::StatusOr<JobRow> GetJob(const std::string& id) override;
   absl::StatusOr<JobRow> FindSubmission(const std::string& id) override;
   absl::StatusOr<Leaving> LeaveJob(const std::string& submission_id, int64_t now_ms, const std::string& cancelled,
@@ -46,6 +47,9 @@ class SqliteStore : public Store {
   absl::StatusOr<std::vector<std::optional<std::string>>> FindBuilds(absl::Span<const std::string> keys) override;
 
   absl::Status PutWorker(const WorkerRow& worker) override;
+  absl::Status PutDrainedWorker(const DrainedWorkerRow& worker) override;
+  absl::Status RemoveDrainedWorker(const std::string& name) override;
+  absl::StatusOr<std::vector<DrainedWorkerRow>> DrainedWorkers() override;
   absl::StatusOr<std::optional<WorkerRow>> FindWorker(const std::string& id) override;
   absl::StatusOr<std::optional<WorkerRow>> LatestWorker(const std::string& device_kind) override;
 

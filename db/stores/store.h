@@ -36,6 +36,9 @@ struct JobRow {
   // For a submission (FindSubmission): the job that does its work, and where its own events end (0: with the job's).
   std::string runs_as = {};
   int64_t left_seq = 0;
+  // Offered before the job ended ("": none), and the key of its row in the results table. The store fills them on reading.
+  std::string early_digest = {}, early_key = {};
+  int64_t early_bytes = 0;
 };
 
 struct JobEventRow {
@@ -172,6 +175,12 @@ struct TokenRow {
   std::string created_by;
 };
 
+// A worker that an operator keeps from new tasks, by its name.
+struct DrainedWorkerRow {
+  std::string name, reason, by;
+  int64_t since_ms = 0;
+};
+
 // Rows that are older than these times (Unix milliseconds) are not kept.
 struct Cutoffs {
   int64_t jobs_ms = 0;  // final jobs, by their end, and results, by their making
@@ -213,6 +222,9 @@ class Store {
   virtual absl::Status FinishJob(const JobRow& job, const std::string& last_event,
                                  const std::optional<ResultRow>& result) = 0;
   virtual absl::Status AppendJobEvent(const std::string& job_id, const std::string& event) = 0;
+  // The job offers the bundle of `early`, which is also stored in the results table; `event` says so. Fails with
+  // FAILED_PRECONDITION if the job is final.
+  virtual absl::Status OfferEarlyBundle(const std::string& job_id, const ResultRow& early, const std::string& event) = 0;
   virtual absl::StatusOr<JobRow> GetJob(const std::string& id) = 0;  // NOT_FOUND
   // The job as one who submitted it sees it, by the id of any of its submissions: under that id, and cancelled if that
   // submission has left. NOT_FOUND.
@@ -251,6 +263,10 @@ class Store {
   virtual absl::StatusOr<std::optional<WorkerRow>> FindWorker(const std::string& id) = 0;
   // Returns the worker with that device kind that was seen last, attached or not.
   virtual absl::StatusOr<std::optional<WorkerRow>> LatestWorker(const std::string& device_kind) = 0;
+
+  virtual absl::Status PutDrainedWorker(const DrainedWorkerRow& worker) = 0;  // replaces the row with that name
+  virtual absl::Status RemoveDrainedWorker(const std::string& name) = 0;
+  virtual absl::StatusOr<std::vector<DrainedWorkerRow>> DrainedWorkers() = 0;  // by name
 
   // Profile. MedianLatencies answers parallel to the keys: the median of the rows' medians (the larger middle one of
   // an even number), or nullopt without rows.

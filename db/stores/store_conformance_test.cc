@@ -51,6 +51,8 @@ TEST_P(StoreConformance, JobLifeAndEvents) {
   ASSERT_TRUE(store_->FinishJob(job, "e3", ResultRow{key, "d", 3, "acc", 9, "found"}).ok());
   EXPECT_EQ(store_->FinishJob(job, "e4", std::nullopt).code(), absl::StatusCode::kFailedPrecondition);
 
+  EXPECT_EQ(store_->OfferEarlyBundle("j-1", ResultRow{key}, "e4").code(), absl::StatusCode::kFailedPrecondition);
+
   auto events = store_->JobEvents("j-1", 1, 100).value();
   ASSERT_EQ(events.size(), 2u);
   EXPECT_EQ(events[0].seq, 2);
@@ -430,6 +432,45 @@ TEST_P(StoreConformance, EveryRowThatNeedsABlobSaysSo) {
                       [&](const std::string& id, const std::string& request) { found.push_back(id + ":" + request); })
                   .ok());
   EXPECT_THAT(found, testing::UnorderedElementsAre("bundle", "stored", "binary", "j:" + std::string("\0bin", 4)));
+}
+
+TEST_P(StoreConformance, AnEarlyBundleIsOfItsJobAndAResultAndIsKept) {
+  const std::string early(64, 'e');
+  ASSERT_TRUE(store_->InsertJob(MakeJob("j", "k"), "e1").ok());
+  ASSERT_TRUE(store_->InsertJob(MakeJob("joined", "k"), "").ok());
+  ASSERT_TRUE(store_->OfferEarlyBundle("j", ResultRow{early, "digest", 7, "acc", 1}, "e2").ok());
+  for (const char* id : {"j", "joined"}) {
+    const JobRow job = store_->FindSubmission(id).value();
+    EXPECT_EQ(job.early_digest, "digest");
+    EXPECT_EQ(job.early_bytes, 7);
+    EXPECT_EQ(job.early_key, early);
+    EXPECT_EQ(job.last_seq, 2);
+  }
+  EXPECT_EQ(store_->FindResult(early).value()->bundle_digest, "digest");
+  std::vector<std::string> owners;
+  ASSERT_TRUE(store_
+                  ->ScanReferences(
+                      [&](const Reference& reference) {
+                        if (reference.digest == "digest") owners.push_back(reference.owner);
+                      },
+                      [](const std::string&, const std::string&) {})
+                  .ok());
+  EXPECT_THAT(owners, testing::UnorderedElementsAre("j", early));
+  ASSERT_TRUE(store_->LeaveJob("joined", 9, "c", 1, "cancelled").ok());
+  EXPECT_EQ(store_->FindSubmission("joined")->early_digest, "") << "it has left";
+}
+
+TEST_P(StoreConformance, DrainedWorkersAreKeptByName) {
+  ASSERT_TRUE(store_->PutDrainedWorker({"b", "why", "me", 7}).ok());
+  ASSERT_TRUE(store_->PutDrainedWorker({"a", "", "me", 8}).ok());
+  ASSERT_TRUE(store_->PutDrainedWorker({"b", "another reason", "you", 9}).ok());
+  const std::vector<DrainedWorkerRow> rows = store_->DrainedWorkers().value();
+  ASSERT_EQ(rows.size(), 2u);
+  EXPECT_EQ(rows[0].name, "a");
+  EXPECT_EQ(rows[1].reason + rows[1].by, "another reasonyou");
+  EXPECT_EQ(rows[1].since_ms, 9);
+  ASSERT_TRUE(store_->RemoveDrainedWorker("b").ok());
+  EXPECT_EQ(store_->DrainedWorkers()->size(), 1u);
 }
 
 TEST_P(StoreConformance, BlobsAreListedInPagesAndRemoved) {

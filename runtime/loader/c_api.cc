@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cstdlib>
 #include <exception>
 #include <new>
 
@@ -74,16 +75,33 @@ size_t Bytes(const Binding* binding) {
 
 const char* fusion_last_error(void) { return last_error.c_str(); }
 
+static absl::StatusOr<fusion_bundle*> OpenBundle(const std::string& path, const char* keys_path) {
+  ASSIGN_OR_RETURN(std::shared_ptr<const fusion::Bundle> opened,
+                   keys_path == nullptr ? fusion::Bundle::Open(path) : fusion::Bundle::OpenSigned(path, keys_path));
+  std::vector<std::string> names;
+  for (size_t p = 0; p < opened->manifest().program_count(); ++p) {
+    names.push_back(fusion::ProgramName(opened->manifest().program(p)));
+  }
+  return new fusion_bundle{std::move(opened), std::move(names)};
+}
+
 fusion_status fusion_bundle_open(const char* path, fusion_bundle** bundle) {
   return Guard([&]() -> absl::Status {
     if (path == nullptr || bundle == nullptr) return absl::InvalidArgumentError("fusion_bundle_open: null argument");
     *bundle = nullptr;
-    ASSIGN_OR_RETURN(std::shared_ptr<const fusion::Bundle> opened, fusion::Bundle::Open(path));
-    std::vector<std::string> names;
-    for (size_t p = 0; p < opened->manifest().program_count(); ++p) {
-      names.push_back(fusion::ProgramName(opened->manifest().program(p)));
+    const char* required = std::getenv("FUSION_REQUIRE_KEY");
+    ASSIGN_OR_RETURN(*bundle, OpenBundle(path, required != nullptr && *required != '\0' ? required : nullptr));
+    return absl::OkStatus();
+  });
+}
+
+fusion_status fusion_bundle_open_signed(const char* path, const char* keys_path, fusion_bundle** bundle) {
+  return Guard([&]() -> absl::Status {
+    if (path == nullptr || keys_path == nullptr || bundle == nullptr) {
+      return absl::InvalidArgumentError("fusion_bundle_open_signed: null argument");
     }
-    *bundle = new fusion_bundle{std::move(opened), std::move(names)};
+    *bundle = nullptr;
+    ASSIGN_OR_RETURN(*bundle, OpenBundle(path, keys_path));
     return absl::OkStatus();
   });
 }

@@ -61,6 +61,29 @@ TEST_F(CApiTest, DescribesAndRuns) {
   fusion_session_close(session);
 }
 
+TEST_F(CApiTest, RunsNothingThatIsNotSignedIfAKeyIsRequired) {
+  const std::string keys = path_ + ".pem";
+  FILE* file = fopen(keys.c_str(), "w");
+  fputs(
+      "-----BEGIN PUBLIC KEY-----\nMCowBQYDK2VwAyEAdLc8nRVkqv/+Lx0KUIEFH3Pb5cyv+A4ytHfSHceJR9k=\n-----END PUBLIC KEY-----\n",
+      file);
+  fclose(file);
+  fusion_bundle* bundle = nullptr;
+  EXPECT_EQ(fusion_bundle_open_signed(path_.c_str(), keys.c_str(), &bundle), FUSION_PERMISSION_DENIED);
+  EXPECT_THAT(fusion_last_error(), HasSubstr("is not signed"));
+  EXPECT_EQ(fusion_bundle_open_signed(path_.c_str(), (keys + ".none").c_str(), &bundle), FUSION_NOT_FOUND);
+  EXPECT_EQ(fusion_bundle_open_signed(path_.c_str(), nullptr, &bundle), FUSION_INVALID_ARGUMENT);
+  setenv("FUSION_REQUIRE_KEY", keys.c_str(), 1);
+  EXPECT_EQ(fusion_bundle_open(path_.c_str(), &bundle), FUSION_PERMISSION_DENIED);
+  setenv("FUSION_REQUIRE_KEY", "/no/such/keys.pem", 1);
+  EXPECT_EQ(fusion_bundle_open(path_.c_str(), &bundle), FUSION_NOT_FOUND) << "a key that is not there is no permission";
+  unsetenv("FUSION_REQUIRE_KEY");
+  EXPECT_EQ(bundle, nullptr);
+  ASSERT_EQ(fusion_bundle_open(path_.c_str(), &bundle), FUSION_OK) << fusion_last_error();
+  fusion_bundle_close(bundle);
+  unlink(keys.c_str());
+}
+
 TEST_F(CApiTest, ShapesThatDependOnData) {
   ASSERT_EQ(system(("\"" FUSION_MAKE_TINY_BUNDLE "\" " + path_ + " dynamic").c_str()), 0);
   fusion_bundle* bundle = nullptr;

@@ -10,7 +10,8 @@
  * calls. Sessions share the threads of the process, unless they are given a pool.
  * Errors: every function that can fail returns a fusion_status; fusion_last_error has the message. No bad input makes
  * the library abort.
- * Trust: a bundle contains machine code. Digests detect damage; they do not make an untrusted file safe.
+ * Trust: a bundle contains machine code. Digests detect damage; they do not make an untrusted file safe. A signature
+ * says who made it: fusion_bundle_open_signed.
  */
 #ifndef FUSION_RUNTIME_LOADER_FUSION_RUNTIME_H_
 #define FUSION_RUNTIME_LOADER_FUSION_RUNTIME_H_
@@ -84,6 +85,11 @@ FUSION_API const char* fusion_last_error(void);
 /* Maps the file, checks every byte of it against its digests, and checks that this machine can run it. Sets *bundle
  * only on success. The file must not be truncated while it is open (replacing it by rename is fine). */
 FUSION_API fusion_status fusion_bundle_open(const char* path, fusion_bundle** bundle);
+/* Does the same, but runs nothing of the file unless one of the Ed25519 public keys in `keys_path` (PEM) has signed it
+ * (`fusionctl bundle sign`, whose file PATH.sig lies beside it): else FUSION_PERMISSION_DENIED. If the environment
+ * variable FUSION_REQUIRE_KEY names such keys, fusion_bundle_open demands the same. The file must not be writable by
+ * those who are not trusted, since it is mapped. */
+FUSION_API fusion_status fusion_bundle_open_signed(const char* path, const char* keys_path, fusion_bundle** bundle);
 /* NULL is allowed. Sessions may outlive their bundle. */
 FUSION_API void fusion_bundle_close(fusion_bundle* bundle);
 

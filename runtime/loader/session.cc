@@ -8,6 +8,7 @@
 #include "runtime/base/random_inputs.h"
 #include "runtime/base/run_check.h"
 #include "runtime/base/status_macros.h"
+#include "runtime/bundle/bundle_signature.h"
 #include "runtime/devices/cpu/thread_pool.h"
 #include "runtime/loader/pick_program.h"
 
@@ -55,6 +56,15 @@ absl::StatusOr<std::shared_ptr<const Bundle>> Bundle::Open(const std::string& pa
 absl::StatusOr<std::shared_ptr<const Bundle>> Bundle::FromBytes(absl::string_view bytes) {
   ASSIGN_OR_RETURN(std::shared_ptr<const BundleReader> reader, BundleReader::FromBytes(bytes));
   return Bring(std::move(reader));
+}
+
+absl::StatusOr<std::shared_ptr<const Bundle>> Bundle::OpenSigned(const std::string& path,
+                                                                 const std::string& keys_path) {
+  ASSIGN_OR_RETURN(std::shared_ptr<const BundleReader> reader, BundleReader::Open(path));
+  RETURN_IF_ERROR(CheckSignatureFiles(*reader, path, keys_path).status());
+  auto bundle = Bring(std::move(reader));
+  if (!bundle.ok()) return Annotate(bundle.status(), absl::StrCat("'", path, "'"));
+  return bundle;
 }
 
 absl::StatusOr<std::unique_ptr<Session>> Session::Create(std::shared_ptr<const Bundle> bundle, int threads,

@@ -25,6 +25,10 @@ class Bundle {
   // FAILED_PRECONDITION if the machine lacks what the bundle needs.
   static absl::StatusOr<std::shared_ptr<const Bundle>> Open(const std::string& path);
   static absl::StatusOr<std::shared_ptr<const Bundle>> FromBytes(absl::string_view bytes);
+  // The same as Open, but nothing of the bundle is loaded unless a key of `keys_path` (PEM) has signed it, in the file
+  // beside it. Fails with PERMISSION_DENIED if none has.
+  static absl::StatusOr<std::shared_ptr<const Bundle>> OpenSigned(const std::string& path,
+                                                                  const std::string& keys_path);
 
   const Manifest& manifest() const { return reader_->manifest(); }
   const std::shared_ptr<const BundleReader>& reader() const { return reader_; }

@@ -29,6 +29,8 @@ constexpr MethodAccess kMethods[] = {
     {"/fusion.v1.Blobs/Read", kClientOrWorkers},
     {"/fusion.v1.Worker/Synchronize", kWorkers},
     {"/fusion.v1.WorkerAdmin/ListWorkers", kClientOrAdmin},
+    {"/fusion.v1.WorkerAdmin/DrainWorker", kAdminOnly, true},
+    {"/fusion.v1.WorkerAdmin/ReleaseWorker", kAdminOnly, true},
     {"/fusion.v1.Profile/Stats", kClientOrAdmin},
     {"/fusion.v1.Profile/Query", kClientOrAdmin},
     {"/fusion.v1.Profile/Export", kClientOrAdmin},

@@ -15,16 +15,9 @@
 namespace fusion {
 namespace {
 
-// A kernel for each operator, with the schedules that the cost model chooses: tuning it would cost as much as the job.
-CompileOptions Unfused(CompileOptions options) {
-  options.planner = "none";
-  options.tune = "off";
-  return options;
-}
-
 // The reference of `fusionctl verify`.
 CompileOptions StrictReference(const CompileOptions& options) {
-  CompileOptions reference = Unfused(options);
+  CompileOptions reference = UnfusedForm(options);
   reference.math = "strict";
   reference.precision = "fp32";
   reference.size = "any";
@@ -57,6 +50,12 @@ void SetProvenance(const FarmJob& job, const std::string& worker, absl::Time beg
 }
 
 }  // namespace
+
+CompileOptions UnfusedForm(CompileOptions options) {
+  options.planner = "none";
+  options.tune = "off";
+  return options;
+}
 
 MissingChecks MissingFrom(const std::string& known, const v1::SubmitRequest& request) {
   const v1::Checks checks = Parsed(known);
@@ -127,7 +126,7 @@ absl::StatusOr<JobChecks::Found> JobChecks::RunBeside(const CompileOptions& othe
 
 absl::StatusOr<v1::ModelMeasurement> JobChecks::Measure(bool* lasts) const {
   const absl::Time begin = SteadyNow();
-  ASSIGN_OR_RETURN(Found found, RunBeside(Unfused(options), "measure", "unfused form"));
+  ASSIGN_OR_RETURN(Found found, RunBeside(UnfusedForm(options), "measure", "unfused form"));
   v1::ModelMeasurement measured = std::move(*found.results.mutable_measurement());
   *lasts = found.not_done.empty() || found.crashed;
   if (!found.not_done.empty()) measured.set_not_done(CutMessage(found.not_done));

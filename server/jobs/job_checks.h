@@ -15,6 +15,10 @@
 
 namespace fusion {
 
+// The options of the same model's unfused form: a kernel for each operator, with the schedules that the cost model
+// chooses, since tuning it would cost as much as the job.
+CompileOptions UnfusedForm(CompileOptions options);
+
 // The checks that `request` asks for and that `known` (serialised v1.Checks) does not hold.
 struct MissingChecks {
   bool measure = false, verify = false;

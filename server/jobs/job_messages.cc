@@ -3,9 +3,11 @@
 #include <sys/random.h>
 
 #include <algorithm>
+#include <map>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/time/clock.h"
 #include "compiler/api/generator_version.h"
 #include "compiler/api/modes.h"
 #include "compiler/api/specialisations.h"
@@ -72,6 +74,10 @@ std::string JobKey(const v1::SubmitRequest& request, const CompileOptions& optio
   }
   for (const auto& [name, shape] : options.shapes) add(absl::StrCat("shape ", absl::StrJoin(shape, "x"), " ", name));
   for (const std::string& id : options.disabled_rules) add(absl::StrCat("without rule ", id));
+  if (fingerprint.empty()) {  // the device is not known yet, and these decide which it will be
+    const std::map<std::string, std::string> require(request.require().begin(), request.require().end());
+    for (const auto& [name, value] : require) add(absl::StrCat("require ", name, "=", value));
+  }
   for (int i = 0; i < request.files_size(); ++i) {
     const v1::ModelFile& file = request.files(i);
     add(i == 0 ? "model" : absl::StrCat("file ", file.path()));
@@ -79,6 +85,25 @@ std::string JobKey(const v1::SubmitRequest& request, const CompileOptions& optio
     for (const std::string& digest : file.chunk_digests()) add(digest);
   }
   return hash.FinishHex();
+}
+
+absl::Duration QueueTimeout(const v1::SubmitRequest& request) {
+  return request.queue_timeout_ms() > 0 ? absl::Milliseconds(request.queue_timeout_ms()) : absl::Minutes(10);
+}
+
+DeviceWish WishOf(const v1::SubmitRequest& request, const std::string& target) {
+  return {target, {request.require().begin(), request.require().end()}};
+}
+
+int64_t UnixMillisNow() { return absl::ToUnixMillis(absl::Now()); }
+
+v1::JobEvent MakeJobEvent(v1::JobState state, const std::string& stage, const std::string& message) {
+  v1::JobEvent event;
+  event.set_time_ms(UnixMillisNow());
+  event.set_state(state);
+  event.set_stage(stage);
+  event.set_message(CutMessage(message));
+  return event;
 }
 
 v1::Account AccountToProto(const CompileAccount& account) {
@@ -161,6 +186,14 @@ v1::ErrorInfo ErrorToProto(const absl::Status& status) {
   return error;
 }
 
+v1::BundleInfo BundleInfoOf(const std::string& digest, int64_t size_bytes, const std::string& key) {
+  v1::BundleInfo bundle;
+  bundle.set_digest(digest);
+  bundle.set_size_bytes(size_bytes);
+  bundle.set_key(key);
+  return bundle;
+}
+
 v1::Job JobToProto(const JobRow& row) {
   v1::Job job;
   job.set_job_id(row.id);
@@ -173,10 +206,11 @@ v1::Job JobToProto(const JobRow& row) {
   job.set_started_ms(row.started_ms);
   job.set_finished_ms(row.finished_ms);
   job.set_last_seq(row.last_seq);
+  if (!row.early_digest.empty())
+    *job.mutable_early_bundle() = BundleInfoOf(row.early_digest, row.early_bytes, row.early_key);
   if (row.state == JobPhase::kSucceeded) {
     job.mutable_account()->ParseFromString(row.account);
-    job.mutable_bundle()->set_digest(row.bundle_digest);
-    job.mutable_bundle()->set_size_bytes(row.bundle_bytes);
+    *job.mutable_bundle() = BundleInfoOf(row.bundle_digest, row.bundle_bytes, row.key);
     if (!row.checks.empty()) job.mutable_checks()->ParseFromString(row.checks);
   } else if (IsFinal(row.state)) {
     job.mutable_error()->set_code(row.error_code);

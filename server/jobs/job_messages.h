@@ -6,9 +6,11 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/time/time.h"
 #include "compiler/pipeline/compile.h"
 #include "db/stores/store.h"
 #include "proto/compile.pb.h"
+#include "server/scheduler/device_wish.h"
 
 namespace fusion {
 
@@ -19,8 +21,18 @@ absl::StatusOr<CompileOptions> OptionsFromProto(const v1::CompileOptionsProto& p
 // Returns a key of everything that a compilation's answer depends on. The model's name is not part of it.
 std::string JobKey(const v1::SubmitRequest& request, const CompileOptions& options, const std::string& fingerprint);
 
+// The time that the submission gives, or ten minutes.
+absl::Duration QueueTimeout(const v1::SubmitRequest& request);
+DeviceWish WishOf(const v1::SubmitRequest& request, const std::string& target);
+
+int64_t UnixMillisNow();
+// An event of now; `message` is cut.
+v1::JobEvent MakeJobEvent(v1::JobState state, const std::string& stage, const std::string& message);
+
 v1::Account AccountToProto(const CompileAccount& account);
 v1::RewriteProto RewriteToProto(const RewriteAccount& rewrite);
+// `key`: of its row in the results table.
+v1::BundleInfo BundleInfoOf(const std::string& digest, int64_t size_bytes, const std::string& key);
 v1::Job JobToProto(const JobRow& row);
 v1::ErrorInfo ErrorToProto(const absl::Status& status);  // cuts the message at 4 KiB
 std::string CutMessage(absl::string_view message);       // at 4 KiB, on a character boundary

@@ -9,6 +9,8 @@
 // (docs/decisions/0047-a-compilation-is-a-process.md).
 //
 // Jobs that wait for a worker which is not there take none of the `compile_threads` places.
+//
+// The class lies in three files: job_runner.cc (queue, attempts, ends), submissions.cc and perform_job.cc.
 #ifndef FUSION_SERVER_JOBS_JOB_RUNNER_H_
 #define FUSION_SERVER_JOBS_JOB_RUNNER_H_
 
@@ -92,15 +94,15 @@ class JobRunner {
     AttachedWorker device;  // without a fingerprint: the device is not known yet
   };
   absl::StatusOr<Checked> Check(const v1::SubmitRequest& request, const std::function<bool()>& hung_up);
-  // Returns the attached worker, else the worker of that kind that the store saw last, else a device whose model is
-  // stored.
-  absl::StatusOr<std::optional<AttachedWorker>> KnownDevice(const std::string& target);
+  // Returns an attached worker, else the worker of that kind that the store saw last, else a device whose model is
+  // stored, that fits the wish.
+  absl::StatusOr<std::optional<AttachedWorker>> KnownDevice(const DeviceWish& wish);
   // Returns the stored result with that key, unless its bundle is gone, or was planned by estimates only although a
   // worker that measures is attached now.
   absl::StatusOr<std::optional<ResultRow>> UsableResult(const std::string& key, const AttachedWorker& device) const;
   bool IsAttached(const AttachedWorker& device) const;
   // Waits for a worker of the device as long as the server's own workers may still attach.
-  void AwaitFirstWorker(const std::string& target, const std::function<bool()>& cancelled) const;
+  void AwaitFirstWorker(const DeviceWish& wish, const std::function<bool()>& cancelled) const;
   // Replaces the device's rates with those that the profile database holds for this kind of device.
   absl::Status TakeProfiledRates(DeviceModel* device);
   absl::Status GiveUp(const JobRow& job);
@@ -128,6 +130,10 @@ class JobRunner {
                                            const Hooks& hooks);
   absl::StatusOr<ResultRow> Compile(const ModelFiles& files, const CompileOptions& options, const FarmJob& farm_job,
                                     const std::string& key, const std::string& folder, const Hooks& hooks);
+  // Compiles the unfused form, unless the store has it, and offers it while the job goes on. Fails only where the job
+  // ends: what else prevents it is an event.
+  absl::Status OfferEarlyBundle(const FarmJob& farm_job, const v1::SubmitRequest& request, const ModelFiles& files,
+                                const CompileOptions& options, const std::string& folder, const Hooks& hooks);
   absl::Status Finish(JobRow job, const absl::Status& outcome, const v1::Checks& checks,
                       const std::optional<ResultRow>& result);
   void AppendEvent(const std::string& job_id, const ProgressEvent& event, v1::JobState state);

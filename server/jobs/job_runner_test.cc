@@ -209,5 +209,74 @@ TEST_F(JobRunnerTest, StartsOfTheServerCountForNoJobButDeathsOutliveThem) {
   EXPECT_EQ(metrics_.Value(Metric::kCompileDeaths, {{"how", "signal"}}), 3);
 }
 
+TEST_F(JobRunnerTest, AnEarlyBundleIsTheUnfusedFormAndIsOfferedWhileTheJobGoesOn) {
+  absl::Mutex mutex;
+  bool go_on = false;
+  std::vector<std::string> compiled;
+  Make(1, {[&](const ModelFiles& files, const CompileOptions& options, const CompileContext& context,
+               const std::string& path) {
+             absl::MutexLock lock(&mutex);
+             compiled.push_back(absl::StrCat(options.planner, " ", options.tune));
+             if (options.planner != "none") mutex.Await(absl::Condition(&go_on));
+             return FakeCompile(files, options, context, path);
+           },
+           FakePlan,
+           {"dnnfusion", "none"},
+           FakeCheckRule});
+  farm_.Start();
+  ASSERT_TRUE(runner_->Restore().ok());
+  runner_->Start();
+  v1::SubmitRequest request = Model("ok");
+  request.set_early_bundle(true);
+  const std::string id = Submit(request);
+  v1::BundleInfo offered;
+  const JobRow running = Await(id, [&](const JobRow&, const v1::JobEvent& event) {
+    if (event.has_early_bundle()) offered = event.early_bundle();
+    return event.has_early_bundle();
+  });
+  EXPECT_EQ(running.state, JobPhase::kRunning);
+  EXPECT_EQ(running.early_digest, offered.digest());
+  {
+    absl::MutexLock lock(&mutex);
+    go_on = true;
+  }
+  const JobRow done = AwaitEnd(id);
+  EXPECT_EQ(done.state, JobPhase::kSucceeded);
+  EXPECT_NE(done.bundle_digest, done.early_digest);
+  EXPECT_THAT(compiled, ElementsAre("none off", "dnnfusion quick"));
+
+  // The early bundle has a name of its own: whoever asks for the unfused form gets it from the store.
+  v1::SubmitRequest unfused = Model("ok");
+  unfused.mutable_options()->set_planner("none");
+  unfused.mutable_options()->set_tune("off");
+  const auto named = runner_->Submit(unfused, [] { return false; });
+  ASSERT_TRUE(named.ok()) << named.status();
+  EXPECT_TRUE(named->from_store());
+  EXPECT_EQ(named->key(), done.early_key);
+  EXPECT_EQ(state_.store().GetJob(named->job_id())->bundle_digest, done.early_digest);
+}
+
+TEST_F(JobRunnerTest, AJobGoesOnWithoutAnEarlyBundleThatCannotBeMade) {
+  Make(1, {[&](const ModelFiles& files, const CompileOptions& options, const CompileContext& context,
+               const std::string& path) -> absl::StatusOr<CompileAccount> {
+             if (options.planner == "none") return ProcessEndedError("memory", "it grew");
+             return FakeCompile(files, options, context, path);
+           },
+           FakePlan,
+           {"dnnfusion", "none"},
+           FakeCheckRule});
+  farm_.Start();
+  ASSERT_TRUE(runner_->Restore().ok());
+  runner_->Start();
+  v1::SubmitRequest request = Model("ok");
+  request.set_early_bundle(true);
+  const std::string id = Submit(request);
+  const JobRow done = AwaitEnd(id);
+  EXPECT_EQ(done.state, JobPhase::kSucceeded);
+  EXPECT_EQ(done.attempts, 0) << "the job's own compilation did not die";
+  EXPECT_EQ(done.early_digest, "");
+  AwaitMessage(id, "no early bundle: it grew");
+}
+
 }  // namespace
 }  // namespace fusion

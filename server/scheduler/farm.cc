@@ -64,7 +64,9 @@ absl::Status Farm::Restore() {
   std::vector<std::string> payloads;
   for (const TaskRow& row : rows) payloads.push_back(row.payload_digest);
   artifacts_->payloads().KeepOnly(payloads);
+  ASSIGN_OR_RETURN(const std::vector<DrainedWorkerRow> drained, store_->DrainedWorkers());
   absl::MutexLock lock(&mutex_);
+  for (const DrainedWorkerRow& worker : drained) drained_[worker.name] = worker;
   scheduler_.StartAfter(last_fence);
   for (const TaskRow& row : rows) {
     scheduler_.Restore(row, clock_());
@@ -105,7 +107,9 @@ absl::Status Farm::Register(AttachedWorker worker) {
          {"builds", absl::StrJoin(worker.toolchain_kinds, ",")}}});
   absl::MutexLock lock(&mutex_);
   scheduler_.Seen(worker.id, OffersOf(worker), false, clock_());
+  const std::string name = worker.name;
   attached_[worker.id] = std::move(worker);
+  ApplyDrain(name);
   changed_.SignalAll();
   return absl::OkStatus();
 }

@@ -23,6 +23,8 @@
 #include "runtime/log/log.h"
 #include "server/artifacts/artifact_store.h"
 #include "server/metrics/metrics.h"
+#include "server/scheduler/attached_worker.h"
+#include "server/scheduler/device_wish.h"
 #include "server/scheduler/scheduler.h"
 #include "server/scheduler/steady_cond_var.h"
 
@@ -35,15 +37,6 @@ std::string MeasureRequirement(const std::string& kind, const std::string& finge
 // server. Their names are "local" for cpu and "local-opencl" etc. for other kinds.
 std::string LocalWorkerName(const std::string& kind);
 bool IsLocalWorkerName(const std::string& name);
-
-struct AttachedWorker {
-  std::string id, name, version, toolchain;
-  std::set<std::string> toolchain_kinds;
-  std::set<std::string> measure_kinds;  // empty: the worker only builds, and its device has no kind and no fingerprint
-  DeviceModel device;
-  std::string fingerprint;
-  std::string info;  // serialised v1.WorkerInfo, for listing
-};
 
 struct FarmTask {
   TaskType kind = TaskType::kBuild;
@@ -133,16 +126,16 @@ class Farm {
 
   // Counts attached workers, idle or not.
   int WorkersThatOffer(const std::string& requirement) const;
-  // Returns an attached worker, with its device model, that measures the target's kind and, if the target names one,
-  // its architecture. Among several devices it is the one with most workers, then the first by name and fingerprint:
-  // the ids that workers draw at random decide nothing.
-  std::optional<AttachedWorker> FindDevice(const std::string& target) const;
+  // Returns an attached worker, with its device model, that fits the wish. Among several devices it is the one with
+  // most workers, then the first by name and fingerprint: the ids that workers draw at random decide nothing.
+  std::optional<AttachedWorker> FindDevice(const DeviceWish& wish) const;
   // Returns the names of the other attached devices that would do, each once.
-  std::vector<std::string> OtherDevices(const std::string& target, const std::string& fingerprint) const;
+  std::vector<std::string> OtherDevices(const DeviceWish& wish, const std::string& fingerprint) const;
   // Waits for such a worker until `timeout`.
-  std::optional<AttachedWorker> AwaitDevice(const std::string& target, absl::Duration timeout,
+  std::optional<AttachedWorker> AwaitDevice(const DeviceWish& wish, absl::Duration timeout,
                                             const std::function<bool()>& cancelled = nullptr) const;
-  // Returns "cpu", "cuda" and so on; "none" if no worker measures anything.
+  // Returns "cpu", "cuda" and so on; "none" if no worker measures anything. Workers that an operator has drained are
+  // named behind that.
   std::string AttachedKinds() const;
   struct WorkerStatusRow {
     AttachedWorker worker;
@@ -152,6 +145,12 @@ class Farm {
     absl::Time last_seen;  // by the wall clock
   };
   std::vector<WorkerStatusRow> WorkerStatuses() const;
+
+  // Operators. The attached workers with that name, and those that attach under it later, get no new tasks until they
+  // are released. Drain fails with NOT_FOUND if none is attached, Release if that name was not drained.
+  absl::Status Drain(const DrainedWorkerRow& worker);
+  absl::StatusOr<DrainedWorkerRow> Release(const std::string& name);
+  std::vector<DrainedWorkerRow> Drained() const;  // by name
 
  private:
   struct HeldPoll {
@@ -198,10 +197,12 @@ class Farm {
   };
   static FarmOutcome OutcomeOf(const FarmTask& task, const Final& final);
   void UpdateMetrics() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Workers that would do for the target, by the fingerprint of their device.
-  std::map<std::string, std::vector<const AttachedWorker*>> DevicesLocked(const std::string& target) const
+  // Workers that fit the wish, by the fingerprint of their device.
+  std::map<std::string, std::vector<const AttachedWorker*>> DevicesLocked(const DeviceWish& wish) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  std::optional<AttachedWorker> FindDeviceLocked(const std::string& target) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  std::optional<AttachedWorker> FindDeviceLocked(const DeviceWish& wish) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Passes on to the scheduler whether the workers with that name are drained.
+  void ApplyDrain(const std::string& name) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   std::string AttachedKindsLocked() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Wake() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
@@ -232,6 +233,7 @@ class Farm {
   AcceptedRows accepted_ ABSL_GUARDED_BY(mutex_);
   std::map<std::string, std::shared_ptr<const std::string>> results_ ABSL_GUARDED_BY(mutex_);  // by task id
   SchedulerCounts reported_ ABSL_GUARDED_BY(mutex_);
+  std::map<std::string, DrainedWorkerRow> drained_ ABSL_GUARDED_BY(mutex_);  // by name
   std::set<std::string> reported_kinds_ ABSL_GUARDED_BY(mutex_);
   std::thread thread_;
 };

@@ -6,6 +6,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/time/clock.h"
 #include "compiler/cost/target.h"
+#include "runtime/base/status_macros.h"
 #include "server/scheduler/awake_time.h"
 #include "server/scheduler/farm.h"
 
@@ -16,22 +17,21 @@ int Farm::WorkersThatOffer(const std::string& requirement) const {
   return scheduler_.WorkersThatOffer(requirement, clock_());
 }
 
-std::map<std::string, std::vector<const AttachedWorker*>> Farm::DevicesLocked(const std::string& target) const {
+std::map<std::string, std::vector<const AttachedWorker*>> Farm::DevicesLocked(const DeviceWish& wish) const {
   const absl::Time now = clock_();
-  const Target wanted = ParseTarget(target);
   std::map<std::string, std::vector<const AttachedWorker*>> devices;
   for (const WorkerView& view : scheduler_.Workers()) {
     auto it = attached_.find(view.id);
     if (it == attached_.end() || view.draining || !scheduler_.IsLive(view, now)) continue;
-    if (!it->second.measure_kinds.count(wanted.kind) || !wanted.IsFor(it->second.device)) continue;
+    if (!wish.Fits(it->second)) continue;
     devices[it->second.fingerprint].push_back(&it->second);
   }
   return devices;
 }
 
-std::optional<AttachedWorker> Farm::FindDeviceLocked(const std::string& target) const {
+std::optional<AttachedWorker> Farm::FindDeviceLocked(const DeviceWish& wish) const {
   const std::vector<const AttachedWorker*>* chosen = nullptr;
-  const auto devices = DevicesLocked(target);
+  const auto devices = DevicesLocked(wish);
   for (const auto& [fingerprint, workers] : devices) {
     const bool better = chosen == nullptr || workers.size() > chosen->size() ||
                         (workers.size() == chosen->size() && workers[0]->device.name < chosen->front()->device.name);
@@ -41,24 +41,24 @@ std::optional<AttachedWorker> Farm::FindDeviceLocked(const std::string& target) 
   return *chosen->front();
 }
 
-std::vector<std::string> Farm::OtherDevices(const std::string& target, const std::string& fingerprint) const {
+std::vector<std::string> Farm::OtherDevices(const DeviceWish& wish, const std::string& fingerprint) const {
   absl::MutexLock lock(&mutex_);
   std::vector<std::string> names;
-  for (const auto& [other, workers] : DevicesLocked(target)) {
+  for (const auto& [other, workers] : DevicesLocked(wish)) {
     if (other != fingerprint) names.push_back(absl::StrCat(workers[0]->device.name, " (", other.substr(0, 8), ")"));
   }
   return names;
 }
 
-std::optional<AttachedWorker> Farm::FindDevice(const std::string& target) const {
+std::optional<AttachedWorker> Farm::FindDevice(const DeviceWish& wish) const {
   absl::MutexLock lock(&mutex_);
-  return FindDeviceLocked(target);
+  return FindDeviceLocked(wish);
 }
 
-std::optional<AttachedWorker> Farm::AwaitDevice(const std::string& target, absl::Duration timeout,
+std::optional<AttachedWorker> Farm::AwaitDevice(const DeviceWish& wish, absl::Duration timeout,
                                                 const std::function<bool()>& cancelled) const {
   AwakeTime waited(clock_());
-  const std::string kind = ParseTarget(target).kind;
+  const std::string kind = ParseTarget(wish.target).kind;
   const auto count = [&](int change) {
     absl::MutexLock lock(&mutex_);
     awaited_[kind] += change;
@@ -68,7 +68,7 @@ std::optional<AttachedWorker> Farm::AwaitDevice(const std::string& target, absl:
   while (true) {
     {
       absl::MutexLock lock(&mutex_);
-      std::optional<AttachedWorker> found = FindDeviceLocked(target);
+      std::optional<AttachedWorker> found = FindDeviceLocked(wish);
       waited.Look(clock_());
       if (found.has_value() || waited.passed() >= timeout || stopping_) return found;
       changed_.WaitFor(&mutex_, std::min(timeout - waited.passed(), absl::Milliseconds(100)));
@@ -78,14 +78,20 @@ std::optional<AttachedWorker> Farm::AwaitDevice(const std::string& target, absl:
 }
 
 std::string Farm::AttachedKindsLocked() const {
-  std::set<std::string> kinds;
+  std::set<std::string> kinds, drained;
   const absl::Time now = clock_();
   for (const WorkerView& view : scheduler_.Workers()) {
     auto it = attached_.find(view.id);
     if (it == attached_.end() || !scheduler_.IsLive(view, now)) continue;
-    kinds.insert(it->second.measure_kinds.begin(), it->second.measure_kinds.end());
+    if (drained_.count(it->second.name) > 0) {
+      drained.insert(it->second.name);
+    } else {
+      kinds.insert(it->second.measure_kinds.begin(), it->second.measure_kinds.end());
+    }
   }
-  return kinds.empty() ? "none" : absl::StrJoin(kinds, ", ");
+  std::string words = kinds.empty() ? "none" : absl::StrJoin(kinds, ", ");
+  if (!drained.empty()) absl::StrAppend(&words, " (drained: ", absl::StrJoin(drained, ", "), ")");
+  return words;
 }
 
 std::string Farm::AttachedKinds() const {
@@ -104,6 +110,57 @@ std::vector<Farm::WorkerStatusRow> Farm::WorkerStatuses() const {
     rows.push_back({it->second, view, scheduler_.IsLive(view, now), task != nullptr ? task->description : "",
                     wall - (now - view.last_seen)});
   }
+  return rows;
+}
+
+void Farm::ApplyDrain(const std::string& name) {
+  const bool drained = drained_.count(name) > 0;
+  for (const auto& [id, worker] : attached_) {
+    if (worker.name == name) scheduler_.KeepFromTasks(id, drained);
+  }
+  changed_.SignalAll();
+  Wake();
+}
+
+absl::Status Farm::Drain(const DrainedWorkerRow& worker) {
+  std::set<std::string> names;
+  {
+    absl::MutexLock lock(&mutex_);
+    for (const WorkerView& view : scheduler_.Workers()) {
+      auto it = attached_.find(view.id);
+      if (it != attached_.end()) names.insert(it->second.name);
+    }
+  }
+  if (names.count(worker.name) == 0) {
+    return absl::NotFoundError(absl::StrCat(
+        "no worker '", worker.name, "' is attached; attached: ", names.empty() ? "none" : absl::StrJoin(names, ", ")));
+  }
+  RETURN_IF_ERROR(store_->PutDrainedWorker(worker));
+  absl::MutexLock lock(&mutex_);
+  drained_[worker.name] = worker;
+  ApplyDrain(worker.name);
+  return absl::OkStatus();
+}
+
+absl::StatusOr<DrainedWorkerRow> Farm::Release(const std::string& name) {
+  DrainedWorkerRow released;
+  {
+    absl::MutexLock lock(&mutex_);
+    const auto it = drained_.find(name);
+    if (it == drained_.end()) return absl::NotFoundError(absl::StrCat("worker '", name, "' is not drained"));
+    released = it->second;
+  }
+  RETURN_IF_ERROR(store_->RemoveDrainedWorker(name));
+  absl::MutexLock lock(&mutex_);
+  drained_.erase(name);
+  ApplyDrain(name);
+  return released;
+}
+
+std::vector<DrainedWorkerRow> Farm::Drained() const {
+  absl::MutexLock lock(&mutex_);
+  std::vector<DrainedWorkerRow> rows;
+  for (const auto& [name, row] : drained_) rows.push_back(row);
   return rows;
 }
 

@@ -152,6 +152,29 @@ class FarmTest : public ::testing::Test {
              }};
 };
 
+TEST_F(FarmTest, ADrainedWorkerIsNamedAndGetsNoTaskAlsoUnderANewIdAndAfterARestart) {
+  ASSERT_TRUE(farm_.Restore().ok());
+  farm_.Start();
+  EXPECT_THAT(farm_.Drain({"worker", "", "me", 5}).message(), HasSubstr("no worker 'worker' is attached; attached: none"));
+  AttachDevice("w1", "a device");
+  ASSERT_TRUE(farm_.Drain({"worker", "new fans", "me", 5}).ok());
+  EXPECT_FALSE(farm_.FindDevice("cpu").has_value());
+  EXPECT_EQ(farm_.AttachedKinds(), "none (drained: worker)");
+  AttachDevice("w2", "a device");
+  EXPECT_FALSE(farm_.FindDevice("cpu").has_value());
+
+  Farm again(&store_, &state_.artifacts(), &metrics_,
+             [](const TaskRow&, const std::string&, const AttachedWorker&) { return absl::OkStatus(); });
+  ASSERT_TRUE(again.Restore().ok());
+  ASSERT_EQ(again.Drained().size(), 1u);
+  EXPECT_EQ(again.Drained()[0].reason, "new fans");
+
+  EXPECT_EQ(farm_.Release("worker")->by, "me");
+  EXPECT_TRUE(farm_.FindDevice("cpu").has_value());
+  EXPECT_TRUE(absl::IsNotFound(farm_.Release("worker").status()));
+  EXPECT_TRUE(store_.DrainedWorkers()->empty());
+}
+
 TEST_F(FarmTest, OutcomesAreParallelToTheTasks) {
   farm_.Start();
   Attach();

@@ -87,7 +87,8 @@ void Scheduler::Seen(const std::string& worker_id, std::set<std::string> offers,
   LiveWorker& worker = workers_[worker_id];
   worker.view.id = worker_id;
   worker.view.offers = std::move(offers);
-  worker.view.draining = draining;
+  worker.says_draining = draining;
+  worker.view.draining = draining || worker.kept_from_tasks;
   worker.view.last_seen = now;
   worker.connected = true;
   if (worker.view.task_id.empty()) {  // may hold a lease from before a restart
@@ -95,6 +96,13 @@ void Scheduler::Seen(const std::string& worker_id, std::set<std::string> offers,
       if (task.row.state == TaskPhase::kLeased && task.row.worker == worker_id) worker.view.task_id = id;
     }
   }
+}
+
+void Scheduler::KeepFromTasks(const std::string& worker_id, bool keep) {
+  auto it = workers_.find(worker_id);
+  if (it == workers_.end()) return;
+  it->second.kept_from_tasks = keep;
+  it->second.view.draining = it->second.says_draining || keep;
 }
 
 void Scheduler::Disconnected(const std::string& worker_id) {

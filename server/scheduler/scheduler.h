@@ -47,8 +47,8 @@ enum class TaskStage { kUnknown, kWaiting, kRunning };
 struct WorkerView {
   std::string id;
   std::set<std::string> offers;  // the requirements that it fulfils
-  bool draining = false;
-  std::string task_id;  // "" = idle
+  bool draining = false;  // takes no new task: by its own word, or kept from it
+  std::string task_id;    // "" = idle
   absl::Time last_seen;
   int64_t tasks_done = 0, tasks_failed = 0;
 };
@@ -78,6 +78,9 @@ class Scheduler {
 
   // Records that the worker exists and what it offers.
   void Seen(const std::string& worker_id, std::set<std::string> offers, bool draining, absl::Time now);
+  // Keeps the worker from new tasks, whatever it says itself, or no longer. Its running task goes on. For a worker that
+  // was seen.
+  void KeepFromTasks(const std::string& worker_id, bool keep);
   // Records that the worker's connection is gone: it gets no task until it is seen again. Its running task keeps its
   // lease.
   void Disconnected(const std::string& worker_id);
@@ -139,6 +142,7 @@ class Scheduler {
   struct LiveWorker {
     WorkerView view;
     bool connected = true;
+    bool says_draining = false, kept_from_tasks = false;
   };
 
   void Change(LiveTask& task, TaskPhase state, absl::Time now);

@@ -42,6 +42,28 @@ TEST_F(SchedulerTest, FirstComeFirstServedUnderRisingFences) {
   EXPECT_FALSE(scheduler_.Assign("w3", now_).has_value());
 }
 
+TEST_F(SchedulerTest, AWorkerThatIsKeptFromTasksEndsWhatItRuns) {
+  const std::string a = Add("a");
+  Add("b");
+  Seen("w1");
+  const TaskRow first = *scheduler_.Assign("w1", now_);
+  scheduler_.KeepFromTasks("w1", true);
+  scheduler_.KeepFromTasks("never seen", true);
+  Seen("w1");
+  EXPECT_EQ(scheduler_.Assign("w1", now_)->id, a) << "it goes on";
+  EXPECT_EQ(scheduler_.WorkersThatOffer("measure:cpu", now_), 0);
+  EXPECT_TRUE(scheduler_.Complete("w1", first.id, first.fence, "digest", now_));
+  EXPECT_FALSE(scheduler_.Assign("w1", now_).has_value());
+  scheduler_.KeepFromTasks("w1", false);
+  EXPECT_EQ(scheduler_.Assign("w1", now_)->key, "b");
+
+  Seen("w2", /*draining=*/true);
+  scheduler_.KeepFromTasks("w2", true);
+  scheduler_.KeepFromTasks("w2", false);
+  Add("c");
+  EXPECT_FALSE(scheduler_.Assign("w2", now_).has_value()) << "it says itself that it takes none";
+}
+
 TEST_F(SchedulerTest, ABatchIsSpreadOverAllWorkersOneTaskEach) {
   for (const char* key : {"a", "b", "c", "d"}) Add(key);
   const std::vector<std::string> workers = {"w1", "w2", "w3"};

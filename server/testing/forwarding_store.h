@@ -30,6 +30,9 @@ class ForwardingStore : public Store {
   absl::Status AppendJobEvent(const std::string& job_id, const std::string& event) override {
     return store_->AppendJobEvent(job_id, event);
   }
+  absl::Status OfferEarlyBundle(const std::string& job_id, const ResultRow& early, const std::string& event) override {
+    return store_->OfferEarlyBundle(job_id, early, event);
+  }
   absl::StatusOr<JobRow> GetJob(const std::string& id) override { return store_->GetJob(id); }
   absl::StatusOr<JobRow> FindSubmission(const std::string& id) override { return store_->FindSubmission(id); }
   absl::StatusOr<Leaving> LeaveJob(const std::string& submission_id, int64_t now_ms, const std::string& cancelled,
@@ -55,6 +58,9 @@ class ForwardingStore : public Store {
   absl::StatusOr<std::vector<std::optional<std::string>>> FindBuilds(absl::Span<const std::string> keys) override {
     return store_->FindBuilds(keys);
   }
+  absl::Status PutDrainedWorker(const DrainedWorkerRow& worker) override { return store_->PutDrainedWorker(worker); }
+  absl::Status RemoveDrainedWorker(const std::string& name) override { return store_->RemoveDrainedWorker(name); }
+  absl::StatusOr<std::vector<DrainedWorkerRow>> DrainedWorkers() override { return store_->DrainedWorkers(); }
   absl::Status PutWorker(const WorkerRow& worker) override { return store_->PutWorker(worker); }
   absl::StatusOr<std::optional<WorkerRow>> FindWorker(const std::string& id) override { return store_->FindWorker(id); }
   absl::StatusOr<std::optional<WorkerRow>> LatestWorker(const std::string& device_kind) override {
