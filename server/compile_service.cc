@@ -16,12 +16,26 @@
 namespace fusion {
 namespace {
 
+// The owner to whose jobs the caller's view is limited. Administrators see all.
+std::optional<std::string> OnlyOf(const Principal& principal) {
+  if (principal.roles.Has(Role::kAdmin)) return std::nullopt;
+  return principal.OwnerName();
+}
+
+// Others' jobs are like jobs that do not exist, so that nobody learns their names by trying.
+absl::Status CheckMaySee(const Principal& principal, const JobRow& job) {
+  const std::optional<std::string> owner = OnlyOf(principal);
+  if (!owner.has_value() || job.owner == *owner) return absl::OkStatus();
+  return absl::NotFoundError(absl::StrCat("no job '", job.id, "'"));
+}
+
 // One client that watches one job. It reads the store on the executor and writes through gRPC's callbacks, so that a
 // watch holds no thread, however long it lasts. It owns itself until OnDone.
 class Watch : public grpc::ServerWriteReactor<v1::JobEvent> {
  public:
   Watch(Permit permit, JobRunner* jobs, Store* store, DiskExecutor* executor, std::string job_id, int64_t resume_seq)
-      : permit_(std::move(permit)),
+      : principal_(permit.principal()),
+        permit_(std::move(permit)),
         jobs_(jobs),
         store_(store),
         executor_(executor),
@@ -125,6 +139,7 @@ class Watch : public grpc::ServerWriteReactor<v1::JobEvent> {
   absl::Status Subscribe() {
     if (token_ != 0) return absl::OkStatus();
     ASSIGN_OR_RETURN(const JobRow job, store_->FindSubmission(job_id_));
+    RETURN_IF_ERROR(CheckMaySee(principal_, job));
     runs_as_ = job.runs_as;
     token_ = jobs_->hub().Subscribe(runs_as_, [this] { Wake(); });
     return absl::OkStatus();
@@ -149,6 +164,7 @@ class Watch : public grpc::ServerWriteReactor<v1::JobEvent> {
     Finish(status);
   }
 
+  const Principal principal_;
   std::optional<Permit> permit_;  // until OnDone
   JobRunner* const jobs_;
   Store* const store_;
@@ -218,7 +234,7 @@ class CompileService : public v1::Compile::WithCallbackMethod_Watch<v1::Compile:
     const absl::StatusOr<Permit> permit = guard_->Authorize(context, "/fusion.v1.Compile/Submit");
     if (!permit.ok()) return ToGrpc(permit.status());
     absl::StatusOr<v1::SubmitResponse> submitted =
-        jobs_->Submit(*request, [context] { return context->IsCancelled(); });
+        jobs_->Submit(*request, permit->principal().OwnerName(), [context] { return context->IsCancelled(); });
     if (!submitted.ok()) return ToGrpc(submitted.status());
     *response = *std::move(submitted);
     return grpc::Status::OK;
@@ -247,7 +263,7 @@ class CompileService : public v1::Compile::WithCallbackMethod_Watch<v1::Compile:
   grpc::Status Get(grpc::ServerContext* context, const v1::GetJobRequest* request, v1::Job* response) override {
     const absl::StatusOr<Permit> permit = guard_->Authorize(context, "/fusion.v1.Compile/Get");
     if (!permit.ok()) return ToGrpc(permit.status());
-    return Answer(store_->FindSubmission(request->job_id()), response);
+    return Answer(FindFor(permit->principal(), request->job_id()), response);
   }
 
   grpc::Status List(grpc::ServerContext* context, const v1::ListJobsRequest* request,
@@ -255,7 +271,7 @@ class CompileService : public v1::Compile::WithCallbackMethod_Watch<v1::Compile:
     const absl::StatusOr<Permit> permit = guard_->Authorize(context, "/fusion.v1.Compile/List");
     if (!permit.ok()) return ToGrpc(permit.status());
     const int limit = request->limit() <= 0 ? 50 : std::min(request->limit(), 1000);
-    absl::StatusOr<std::vector<JobRow>> jobs = store_->ListJobs(limit);
+    absl::StatusOr<std::vector<JobRow>> jobs = store_->ListJobs(limit, OnlyOf(permit->principal()));
     if (!jobs.ok()) return ToGrpc(jobs.status());
     for (const JobRow& job : *jobs) *response->add_jobs() = JobToProto(job);
     return grpc::Status::OK;
@@ -264,10 +280,16 @@ class CompileService : public v1::Compile::WithCallbackMethod_Watch<v1::Compile:
   grpc::Status Cancel(grpc::ServerContext* context, const v1::CancelJobRequest* request, v1::Job* response) override {
     const absl::StatusOr<Permit> permit = guard_->Authorize(context, "/fusion.v1.Compile/Cancel");
     if (!permit.ok()) return ToGrpc(permit.status());
-    return Answer(jobs_->Cancel(request->job_id()), response);
+    const absl::StatusOr<JobRow> job = FindFor(permit->principal(), request->job_id());
+    return Answer(job.ok() ? jobs_->Cancel(request->job_id()) : job, response);
   }
 
  private:
+  absl::StatusOr<JobRow> FindFor(const Principal& principal, const std::string& job_id) {
+    ASSIGN_OR_RETURN(JobRow job, store_->FindSubmission(job_id));
+    RETURN_IF_ERROR(CheckMaySee(principal, job));
+    return job;
+  }
   static grpc::Status Answer(const absl::StatusOr<JobRow>& job, v1::Job* response) {
     if (!job.ok()) return ToGrpc(job.status());
     *response = JobToProto(*job);

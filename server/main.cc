@@ -81,6 +81,10 @@ void AddFlags(CLI::App* app, Flags* flags) {
   app->add_option("--threads", flags->options.compile_threads, "compilations at once")
       ->check(CLI::Range(1, 256))
       ->capture_default_str();
+  app->add_option("--jobs-per-caller", flags->options.jobs_per_caller,
+                  "jobs of one caller that may wait or run; more submissions are refused")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
   app->add_option("--compile-memory", flags->compile.memory_bytes,
                   "what a compilation may allocate, as 8GiB [three quarters of the memory, shared by --threads]")
       ->transform(CLI::AsSizeValue(/*kb_is_1000=*/false));

@@ -158,6 +158,7 @@ void Server::State::MakeJobs(const ServerOptions& options, const CompilerFunctio
   farm->SetObserver([reported = serving.get()](const absl::Status& stored) { reported->Observe(stored); });
   JobRunnerOptions job_options{absl::StrCat(options.state_folder, "/work"), options.compile_threads,
                                options.first_worker_grace, nullptr, options.log};
+  job_options.max_in_flight = options.jobs_per_caller;
   job_options.room = Room();
   if (const LocalDevices* devices = options.local_devices; devices != nullptr) {
     job_options.is_expected = [devices](const std::string& kind) { return devices->IsExpected(kind); };

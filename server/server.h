@@ -25,6 +25,7 @@ struct ServerOptions {
   std::vector<std::string> listen;  // "unix:PATH", or "HOST:PORT" (port 0: any free port) with `tls` or `insecure`
   std::string metrics_address;      // "": metrics are not served
   int compile_threads = 2;
+  int jobs_per_caller = 1000;  // that wait or run
   absl::Duration first_worker_grace = absl::Seconds(5);
   SchedulerConfig scheduler;
   Log log = NoLog();

@@ -26,13 +26,10 @@ int PrintJob(const v1::Job& job, const std::string& format) {
     std::printf("%s\n", ProtoToJson(job).c_str());
     return kExitOk;
   }
-  std::vector<std::vector<std::string>> rows = {{"job", job.job_id()},
-                                                {"state", StateWord(job.state())},
-                                                {"model", job.model_name()},
-                                                {"target", job.target()},
-                                                {"client", job.client_id()},
-                                                {"key", job.key()},
-                                                {"created", TimeInWords(job.created_ms())},
+  std::vector<std::vector<std::string>> rows = {{"job", job.job_id()},       {"state", StateWord(job.state())},
+                                                {"model", job.model_name()}, {"target", job.target()},
+                                                {"client", job.client_id()}, {"owner", job.owner()},
+                                                {"key", job.key()},          {"created", TimeInWords(job.created_ms())},
                                                 {"took", Took(job)}};
   if (job.has_account()) {
     rows.push_back({"kernels", absl::StrCat(job.account().nodes_model(), " nodes → ", job.account().kernels())});

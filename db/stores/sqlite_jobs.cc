@@ -33,14 +33,16 @@ absl::StatusOr<std::string> SqliteStore::InsertJob(const JobRow& job, const std:
     RETURN_IF_ERROR(db.Query("SELECT id FROM jobs WHERE key = ? AND state IN (1, 2)", {job.key},
                              [&](const SqlRow& row) { id = row.Text(0); }));
     if (id != job.id) {
-      return db.Run("INSERT INTO joined_submissions (id, job_id, model_name, client_id, created_ms) VALUES (?,?,?,?,?)",
-                    {job.id, id, job.model_name, job.client_id, job.created_ms});
+      return db.Run(
+          "INSERT INTO joined_submissions (id, job_id, model_name, client_id, created_ms, owner) VALUES (?,?,?,?,?,?)",
+          {job.id, id, job.model_name, job.client_id, job.created_ms, job.owner});
     }
     RETURN_IF_ERROR(db.Run(
         "INSERT INTO jobs (id, key, model_name, target, client_id, request, state, created_ms, started_ms, "
-        "finished_ms, account, bundle_digest, bundle_bytes, checks) VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
+        "finished_ms, account, bundle_digest, bundle_bytes, checks, owner) VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
         {job.id, job.key, job.model_name, job.target, job.client_id, Bytes{job.request}, Int(job.state), job.created_ms,
-         job.started_ms, job.finished_ms, Bytes{job.account}, job.bundle_digest, job.bundle_bytes, Bytes{job.checks}}));
+         job.started_ms, job.finished_ms, Bytes{job.account}, job.bundle_digest, job.bundle_bytes, Bytes{job.checks},
+         job.owner}));
     return InsertEvent(db, job.id, first_event);
   }));
   return id;
@@ -130,7 +132,7 @@ absl::StatusOr<SqliteStore::Leaving> SqliteStore::LeaveJob(const std::string& su
 
 namespace {
 
-// The columns of a job after those of its submission: id, model_name, client_id, created_ms, left_ms, left_seq.
+// The columns of a job after those of its submission: id, model_name, client_id, created_ms, left_ms, left_seq, owner.
 constexpr char kJobColumns[] =
     ", jobs.id, jobs.key, jobs.target, jobs.request, jobs.state, jobs.started_ms, jobs.finished_ms, jobs.account, "
     "jobs.bundle_digest, jobs.bundle_bytes, jobs.error_code, jobs.error_message, jobs.checks, jobs.attempts, (SELECT "
@@ -140,16 +142,16 @@ constexpr char kJobColumns[] =
 JobRow ToJob(const SqlRow& row) {
   JobRow job;
   job.id = row.Text(0), job.model_name = row.Text(1), job.client_id = row.Text(2), job.created_ms = row.Int(3);
-  job.left_seq = row.Int(5);
-  job.runs_as = row.Text(6), job.key = row.Text(7), job.target = row.Text(8), job.request = row.Text(9);
-  job.state = static_cast<JobPhase>(row.Int(10));
-  job.started_ms = row.Int(11), job.finished_ms = row.Int(12);
-  job.account = row.Text(13), job.bundle_digest = row.Text(14), job.bundle_bytes = row.Int(15);
-  job.error_code = static_cast<int>(row.Int(16)), job.error_message = row.Text(17);
-  job.checks = row.Text(18);
-  job.attempts = static_cast<int>(row.Int(19));
-  job.last_seq = row.Int(20);
-  job.early_digest = row.Text(21), job.early_bytes = row.Int(22), job.early_key = row.Text(23);
+  job.left_seq = row.Int(5), job.owner = row.Text(6);
+  job.runs_as = row.Text(7), job.key = row.Text(8), job.target = row.Text(9), job.request = row.Text(10);
+  job.state = static_cast<JobPhase>(row.Int(11));
+  job.started_ms = row.Int(12), job.finished_ms = row.Int(13);
+  job.account = row.Text(14), job.bundle_digest = row.Text(15), job.bundle_bytes = row.Int(16);
+  job.error_code = static_cast<int>(row.Int(17)), job.error_message = row.Text(18);
+  job.checks = row.Text(19);
+  job.attempts = static_cast<int>(row.Int(20));
+  job.last_seq = row.Int(21);
+  job.early_digest = row.Text(22), job.early_bytes = row.Int(23), job.early_key = row.Text(24);
   return job;
 }
 
@@ -169,7 +171,7 @@ absl::StatusOr<std::vector<JobRow>> SqliteStore::QueryJobs(const std::string& ta
                                                            const std::vector<SqlValue>& values) {
   std::vector<JobRow> jobs;
   RETURN_IF_ERROR(Read([&](Connection& db) {
-    return db.Query(absl::StrCat("SELECT id, model_name, client_id, created_ms, left_ms, left_seq", kJobColumns,
+    return db.Query(absl::StrCat("SELECT id, model_name, client_id, created_ms, left_ms, left_seq, owner", kJobColumns,
                                  "FROM jobs ", tail),
                     values, [&](const SqlRow& row) { jobs.push_back(ToJob(row)); });
   }));
@@ -182,7 +184,7 @@ absl::StatusOr<std::vector<JobRow>> SqliteStore::QuerySubmissions(bool joined, c
   std::vector<JobRow> jobs;
   RETURN_IF_ERROR(Read([&](Connection& db) {
     return db.Query(absl::StrCat("SELECT ", s, ".id, ", s, ".model_name, ", s, ".client_id, ", s, ".created_ms, ", s,
-                                 ".left_ms, ", s, ".left_seq", kJobColumns, "FROM ", s,
+                                 ".left_ms, ", s, ".left_seq, ", s, ".owner", kJobColumns, "FROM ", s,
                                  joined ? " JOIN jobs ON jobs.id = joined_submissions.job_id " : " ", tail),
                     values, [&](const SqlRow& row) {
                       JobRow job = ToJob(row);
@@ -208,11 +210,14 @@ absl::StatusOr<JobRow> SqliteStore::FindSubmission(const std::string& id) {
   return std::move(jobs.front());
 }
 
-absl::StatusOr<std::vector<JobRow>> SqliteStore::ListJobs(int limit) {
-  ASSIGN_OR_RETURN(std::vector<JobRow> jobs,
-                   QuerySubmissions(false, "ORDER BY jobs.number DESC LIMIT ?", {int64_t{limit}}));
-  ASSIGN_OR_RETURN(const std::vector<JobRow> joined,
-                   QuerySubmissions(true, "ORDER BY joined_submissions.created_ms DESC LIMIT ?", {int64_t{limit}}));
+absl::StatusOr<std::vector<JobRow>> SqliteStore::ListJobs(int limit, const std::optional<std::string>& owner) {
+  const auto newest = [&](bool joined, const std::string& table, const std::string& order) {
+    const std::string tail = absl::StrCat("ORDER BY ", table, ".", order, " DESC LIMIT ?");
+    if (!owner.has_value()) return QuerySubmissions(joined, tail, {int64_t{limit}});
+    return QuerySubmissions(joined, absl::StrCat("WHERE ", table, ".owner = ? ", tail), {*owner, int64_t{limit}});
+  };
+  ASSIGN_OR_RETURN(std::vector<JobRow> jobs, newest(false, "jobs", "number"));
+  ASSIGN_OR_RETURN(const std::vector<JobRow> joined, newest(true, "joined_submissions", "created_ms"));
   const auto newer = [](const JobRow& a, const JobRow& b) { return a.created_ms > b.created_ms; };
   const size_t first = jobs.size();
   jobs.insert(jobs.end(), joined.begin(), joined.end());

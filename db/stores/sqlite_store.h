@@ -32,7 +32,7 @@ class SqliteStore : public Store {
   absl::StatusOr<JobRow> FindSubmission(const std::string& id) override;
   absl::StatusOr<Leaving> LeaveJob(const std::string& submission_id, int64_t now_ms, const std::string& cancelled,
                                    int error_code, const std::string& error_message) override;
-  absl::StatusOr<std::vector<JobRow>> ListJobs(int limit) override;
+  absl::StatusOr<std::vector<JobRow>> ListJobs(int limit, const std::optional<std::string>& owner) override;
   absl::StatusOr<std::vector<JobRow>> UnfinishedJobs() override;
   absl::StatusOr<std::vector<JobEventRow>> JobEvents(const std::string& id, int64_t after_seq, int limit) override;
   absl::StatusOr<std::optional<ResultRow>> FindResult(const std::string& key) override;

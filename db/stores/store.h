@@ -22,6 +22,7 @@ inline bool IsFinal(JobPhase phase) { return phase > JobPhase::kRunning; }
 
 struct JobRow {
   std::string id, key, model_name, target, client_id;
+  std::string owner = {};  // name of the caller who submitted it
   std::string request;
   JobPhase state = JobPhase::kQueued;
   int64_t created_ms = 0, started_ms = 0, finished_ms = 0;
@@ -238,7 +239,8 @@ class Store {
   virtual absl::StatusOr<Leaving> LeaveJob(const std::string& submission_id, int64_t now_ms,
                                            const std::string& cancelled, int error_code,
                                            const std::string& error_message) = 0;
-  virtual absl::StatusOr<std::vector<JobRow>> ListJobs(int limit) = 0;  // submissions, the newest first
+  // Submissions, the newest first; of that owner, or of all without one.
+  virtual absl::StatusOr<std::vector<JobRow>> ListJobs(int limit, const std::optional<std::string>& owner) = 0;
   virtual absl::StatusOr<std::vector<JobRow>> UnfinishedJobs() = 0;     // oldest first
   virtual absl::StatusOr<std::vector<JobEventRow>> JobEvents(const std::string& id, int64_t after_seq, int limit) = 0;
   virtual absl::StatusOr<std::optional<ResultRow>> FindResult(const std::string& key) = 0;

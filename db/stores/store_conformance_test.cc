@@ -67,7 +67,7 @@ TEST_P(StoreConformance, JobLifeAndEvents) {
   EXPECT_FALSE(store_->FindResult(std::string(64, 'b'))->has_value());
   EXPECT_TRUE(store_->UnfinishedJobs()->empty());
   EXPECT_EQ(store_->InsertJob(MakeJob("j-3", "k"), "e").value(), "j-3") << "a final job does not block its key";
-  EXPECT_EQ(store_->ListJobs(1)->front().id, "j-3");
+  EXPECT_EQ(store_->ListJobs(1, std::nullopt)->front().id, "j-3");
 }
 
 TEST_P(StoreConformance, AttemptsAreCompilationsThatDiedNotStarts) {
@@ -162,7 +162,7 @@ TEST_P(StoreConformance, AJobLastsAsLongAsOneOfItsSubmissions) {
   EXPECT_EQ(stays.model_name, "another name");
   EXPECT_EQ(stays.last_seq, 2);
   std::vector<std::string> listed;
-  const std::vector<JobRow> jobs = store_->ListJobs(10).value();
+  const std::vector<JobRow> jobs = store_->ListJobs(10, std::nullopt).value();
   for (const JobRow& job : jobs) listed.push_back(job.id);
   EXPECT_THAT(listed, testing::ElementsAre("joined", "first"));
 
@@ -458,6 +458,25 @@ TEST_P(StoreConformance, AnEarlyBundleIsOfItsJobAndAResultAndIsKept) {
   EXPECT_THAT(owners, testing::UnorderedElementsAre("j", early));
   ASSERT_TRUE(store_->LeaveJob("joined", 9, "c", 1, "cancelled").ok());
   EXPECT_EQ(store_->FindSubmission("joined")->early_digest, "") << "it has left";
+}
+
+TEST_P(StoreConformance, EachSubmissionHasItsOwnOwner) {
+  JobRow first = MakeJob("first", "k"), joined = MakeJob("joined", "k"), other = MakeJob("other", "k2");
+  first.owner = "a", joined.owner = "b", other.owner = "b";
+  for (const JobRow& job : {first, joined, other}) ASSERT_TRUE(store_->InsertJob(job, "e").ok());
+  const auto ids = [&](const std::optional<std::string>& owner) {
+    std::vector<std::string> all;
+    const std::vector<JobRow> jobs = store_->ListJobs(10, owner).value();
+    for (const JobRow& job : jobs) all.push_back(job.id);
+    return all;
+  };
+  EXPECT_THAT(ids("a"), testing::ElementsAre("first"));
+  EXPECT_THAT(ids("b"), testing::UnorderedElementsAre("joined", "other"));
+  EXPECT_THAT(ids("nobody"), testing::IsEmpty());
+  EXPECT_EQ(ids(std::nullopt).size(), 3u);
+  EXPECT_EQ(store_->FindSubmission("joined")->owner, "b");
+  EXPECT_EQ(store_->FindSubmission("joined")->runs_as, "first");
+  EXPECT_EQ(store_->GetJob("first")->owner, "a");
 }
 
 TEST_P(StoreConformance, DrainedWorkersAreKeptByName) {

@@ -32,6 +32,10 @@ struct Principal {
   std::string name;  // for logs and people: "local"
   RoleSet roles;
   std::string token_id = {};  // of the token that says so; empty: none
+  // The owner of what it submits: the token's name, so that jobs outlive a token that is replaced. Empty: `name`.
+  std::string owner = {};
+
+  const std::string& OwnerName() const { return owner.empty() ? name : owner; }
 };
 
 // Fails with UNAUTHENTICATED, saying what to do. Thread-safe; must not wait for a disk.

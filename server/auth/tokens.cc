@@ -157,7 +157,8 @@ absl::StatusOr<Principal> TokenBook::Identify(absl::string_view authorization) c
     return absl::UnauthenticatedError(absl::StrCat("the authorization header is no 'Bearer TOKEN': ", kAdvice));
   }
   ASSIGN_OR_RETURN(const TokenRow row, Check(authorization));
-  return Principal{InWords(row), row.joins ? RoleSet{Role::kJoin} : RolesOf(row.roles), row.id};
+  return Principal{InWords(row), row.joins ? RoleSet{Role::kJoin} : RolesOf(row.roles), row.id,
+                   absl::StrCat("token ", row.name)};
 }
 
 }  // namespace fusion

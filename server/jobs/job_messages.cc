@@ -201,6 +201,7 @@ v1::Job JobToProto(const JobRow& row) {
   job.set_model_name(row.model_name);
   job.set_target(row.target);
   job.set_client_id(row.client_id);
+  job.set_owner(row.owner);
   job.set_state(static_cast<v1::JobState>(row.state));
   job.set_created_ms(row.created_ms);
   job.set_started_ms(row.started_ms);

@@ -49,7 +49,7 @@ absl::Status JobRunner::Restore() {
     options_.log(
         {LogLevel::kInfo, "starts again after a restart", {{"job", job.id}, {"attempts", absl::StrCat(job.attempts)}}});
     absl::MutexLock lock(&mutex_);
-    queue_.push_back(job.id);
+    Enqueue(job);
   }
   return absl::OkStatus();
 }
@@ -74,6 +74,16 @@ absl::Status JobRunner::GiveUp(const JobRow& job) {
 
 void JobRunner::Start() {
   for (int i = 0; i < std::max(1, options_.compile_threads) + kMostAway; ++i) threads_.emplace_back([this] { Loop(); });
+}
+
+void JobRunner::Enqueue(const JobRow& job) {
+  queue_.Push(job.owner, job.id);
+  ++in_flight_[job.owner];
+}
+
+void JobRunner::CountOut(const std::string& owner) {
+  const auto it = in_flight_.find(owner);
+  if (it != in_flight_.end() && --it->second <= 0) in_flight_.erase(it);
 }
 
 bool JobRunner::HasPlace() const { return places_taken_ < std::max(1, options_.compile_threads); }
@@ -105,7 +115,7 @@ void JobRunner::Stop() {
 
 void JobRunner::Loop() {
   while (true) {
-    std::string job_id;
+    FairQueue::Entry next;
     std::shared_ptr<std::atomic<bool>> cancel;
     {
       absl::MutexLock lock(&mutex_);
@@ -115,15 +125,15 @@ void JobRunner::Loop() {
           },
           this));
       if (stopping_) return;
-      job_id = std::move(queue_.front());
-      queue_.pop_front();
+      next = queue_.Pop();
       ++places_taken_;
-      cancel = cancel_flags_[job_id] = std::make_shared<std::atomic<bool>>(false);
+      cancel = cancel_flags_[next.job] = std::make_shared<std::atomic<bool>>(false);
     }
-    Run(job_id, cancel);
+    Run(next.job, cancel);
     absl::MutexLock lock(&mutex_);
-    cancel_flags_.erase(job_id);
+    cancel_flags_.erase(next.job);
     --places_taken_;
+    CountOut(next.owner);
   }
 }
 

@@ -8,14 +8,14 @@
 // then fails with the evidence; that the server died counts for no job
 // (docs/decisions/0047-a-compilation-is-a-process.md).
 //
-// Jobs that wait for a worker which is not there take none of the `compile_threads` places.
+// Owners take turns, and each has at most `max_in_flight` jobs. Jobs that wait for a worker which is not there take
+// none of the `compile_threads` places.
 //
 // The class lies in three files: job_runner.cc (queue, attempts, ends), submissions.cc and perform_job.cc.
 #ifndef FUSION_SERVER_JOBS_JOB_RUNNER_H_
 #define FUSION_SERVER_JOBS_JOB_RUNNER_H_
 
 #include <atomic>
-#include <deque>
 #include <functional>
 #include <map>
 #include <memory>
@@ -32,6 +32,7 @@
 #include "runtime/log/log.h"
 #include "server/artifacts/artifact_store.h"
 #include "server/jobs/event_hub.h"
+#include "server/jobs/fair_queue.h"
 #include "server/scheduler/farm_tasks.h"
 
 namespace fusion {
@@ -56,8 +57,9 @@ struct JobRunnerOptions {
   // Returns whether a worker for this kind of device may attach soon, because fusiond is looking for the device or is
   // starting its worker. A submission for that kind then keeps waiting. Must be thread-safe; may be empty.
   std::function<bool(const std::string& kind)> is_expected;
-  Log log = NoLog();     // every line about a job has its id in the field "job"
-  int max_attempts = 2;  // compilations of a job that die
+  Log log = NoLog();        // every line about a job has its id in the field "job"
+  int max_attempts = 2;     // compilations of a job that die
+  int max_in_flight = 1000;  // jobs of one owner that wait or run
   // Fails with RESOURCE_EXHAUSTED if the disk is too full for another job. May be empty.
   std::function<absl::Status()> room = {};
 };
@@ -80,7 +82,9 @@ class JobRunner {
   void BeginStop();
   void Stop();
 
-  absl::StatusOr<v1::SubmitResponse> Submit(const v1::SubmitRequest& request, const std::function<bool()>& hung_up);
+  // `owner`: the caller's name. Fails with RESOURCE_EXHAUSTED if too many jobs of his are in flight.
+  absl::StatusOr<v1::SubmitResponse> Submit(const v1::SubmitRequest& request, const std::string& owner,
+                                            const std::function<bool()>& hung_up);
   absl::StatusOr<v1::PlanResponse> Plan(const v1::SubmitRequest& request, const std::function<bool()>& hung_up);
   // Takes a submission out of its job, which is cancelled if no other submission is left; its compilation ends a little
   // later. Returns the submission's view of the job afterwards. A final job does not change.
@@ -110,6 +114,10 @@ class JobRunner {
   static absl::Status DiedError(const JobRow& job, int attempts, const std::string& evidence);
   void Loop();
   void Run(const std::string& job_id, const std::shared_ptr<std::atomic<bool>>& cancel);
+  void Enqueue(const JobRow& job) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // The job waits and runs no more.
+  void CountOut(const std::string& owner) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::Status CheckInFlight(const std::string& owner);
   bool HasPlace() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Gives up the place of a running job while it waits for a worker that is not there, and waits for one afterwards.
   void Away(bool away);
@@ -153,7 +161,8 @@ class JobRunner {
   std::atomic<int> plans_running_{0}, jobs_running_{0};
 
   absl::Mutex mutex_;
-  std::deque<std::string> queue_ ABSL_GUARDED_BY(mutex_);
+  FairQueue queue_ ABSL_GUARDED_BY(mutex_);
+  std::map<std::string, int> in_flight_ ABSL_GUARDED_BY(mutex_);  // jobs that wait or run, by owner
   std::map<std::string, std::shared_ptr<std::atomic<bool>>> cancel_flags_ ABSL_GUARDED_BY(mutex_);
   int places_taken_ ABSL_GUARDED_BY(mutex_) = 0;
   std::vector<std::thread> threads_;

@@ -33,6 +33,7 @@ class JobRunnerTest : public ::testing::Test {
     options.work_folder = absl::StrCat(state_.folder(), "/work");
     options.compile_threads = compile_threads;
     options.first_worker_grace = absl::ZeroDuration();
+    options.max_in_flight = 3;
     runner_ = std::make_unique<JobRunner>(options, std::move(compiler), &state_.store(), &state_.artifacts(), &farm_,
                                           &metrics_);
   }
@@ -50,7 +51,7 @@ class JobRunnerTest : public ::testing::Test {
     return request;
   }
   std::string Submit(const v1::SubmitRequest& request) {
-    const auto response = runner_->Submit(request, [] { return false; });
+    const auto response = runner_->Submit(request, "me", [] { return false; });
     EXPECT_TRUE(response.ok()) << response.status();
     return response.ok() ? response->job_id() : "";
   }
@@ -209,6 +210,46 @@ TEST_F(JobRunnerTest, StartsOfTheServerCountForNoJobButDeathsOutliveThem) {
   EXPECT_EQ(metrics_.Value(Metric::kCompileDeaths, {{"how", "signal"}}), 3);
 }
 
+TEST_F(JobRunnerTest, OwnersTakeTurnsAndHaveSoManyJobsInFlight) {
+  absl::Mutex mutex;
+  std::vector<std::string> order;
+  bool go_on = false;
+  Make(1, {[&](const ModelFiles& files, const CompileOptions& options, const CompileContext& context,
+               const std::string& path) {
+             absl::MutexLock lock(&mutex);
+             order.push_back(files.model_name);
+             mutex.Await(absl::Condition(&go_on));
+             return FakeCompile(files, options, context, path);
+           },
+           FakePlan,
+           {"dnnfusion", "none"},
+           FakeCheckRule});
+  farm_.Start();
+  ASSERT_TRUE(runner_->Restore().ok());
+  const auto submit = [&](const std::string& owner, const std::string& model) {
+    return runner_->Submit(Model(model), owner, [] { return false; });
+  };
+  for (const char* model : {"ok a1", "ok a2", "ok a3"}) ASSERT_TRUE(submit("a", model).ok());
+  const absl::Status fourth = submit("a", "ok a4").status();
+  EXPECT_TRUE(absl::IsResourceExhausted(fourth)) << fourth;
+  EXPECT_THAT(fourth.message(), HasSubstr("caller 'a' has 3 jobs in flight"));
+  const auto b1 = submit("b", "ok b1");
+  const auto b2 = submit("b", "ok b2");
+  ASSERT_TRUE(b1.ok() && b2.ok());
+  ASSERT_TRUE(runner_->Cancel(b2->job_id()).ok());
+  runner_->Start();
+  {
+    absl::MutexLock lock(&mutex);
+    go_on = true;
+  }
+  EXPECT_EQ(AwaitEnd(b1->job_id()).owner, "b");
+  const std::vector<JobRow> of_a = state_.store().ListJobs(10, "a").value();  // the newest first
+  ASSERT_EQ(of_a.size(), 3u);
+  AwaitEnd(of_a[0].id);
+  absl::MutexLock lock(&mutex);
+  EXPECT_THAT(order, ElementsAre("ok a1", "ok b1", "ok a2", "ok a3"));
+}
+
 TEST_F(JobRunnerTest, AnEarlyBundleIsTheUnfusedFormAndIsOfferedWhileTheJobGoesOn) {
   absl::Mutex mutex;
   bool go_on = false;
@@ -249,7 +290,7 @@ TEST_F(JobRunnerTest, AnEarlyBundleIsTheUnfusedFormAndIsOfferedWhileTheJobGoesOn
   v1::SubmitRequest unfused = Model("ok");
   unfused.mutable_options()->set_planner("none");
   unfused.mutable_options()->set_tune("off");
-  const auto named = runner_->Submit(unfused, [] { return false; });
+  const auto named = runner_->Submit(unfused, "me", [] { return false; });
   ASSERT_TRUE(named.ok()) << named.status();
   EXPECT_TRUE(named->from_store());
   EXPECT_EQ(named->key(), done.early_key);

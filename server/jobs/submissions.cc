@@ -136,8 +136,18 @@ absl::StatusOr<std::optional<ResultRow>> JobRunner::UsableResult(const std::stri
   return result;
 }
 
-absl::StatusOr<v1::SubmitResponse> JobRunner::Submit(const v1::SubmitRequest& request,
+absl::Status JobRunner::CheckInFlight(const std::string& owner) {
+  absl::MutexLock lock(&mutex_);
+  const auto it = in_flight_.find(owner);
+  if (it == in_flight_.end() || it->second < options_.max_in_flight) return absl::OkStatus();
+  return absl::ResourceExhaustedError(
+      absl::StrCat("caller '", owner, "' has ", it->second,
+                   " jobs in flight, as many as one may have; submit again when some have ended"));
+}
+
+absl::StatusOr<v1::SubmitResponse> JobRunner::Submit(const v1::SubmitRequest& request, const std::string& owner,
                                                      const std::function<bool()>& hung_up) {
+  RETURN_IF_ERROR(CheckInFlight(owner));
   ASSIGN_OR_RETURN(const Checked checked, Check(request, hung_up));
   JobRow job;
   job.id = NewJobId();
@@ -145,6 +155,7 @@ absl::StatusOr<v1::SubmitResponse> JobRunner::Submit(const v1::SubmitRequest& re
   job.model_name = CutMessage(request.model_name()).substr(0, 255);
   job.target = checked.options.target;
   job.client_id = CutMessage(request.client_id()).substr(0, 255);
+  job.owner = owner;
   job.request = request.SerializeAsString();
   job.created_ms = UnixMillisNow();
   v1::SubmitResponse response;
@@ -183,7 +194,7 @@ absl::StatusOr<v1::SubmitResponse> JobRunner::Submit(const v1::SubmitRequest& re
   options_.log(SubmittedLine(job, id, response));
   if (id == job.id) {
     absl::MutexLock lock(&mutex_);
-    queue_.push_back(id);
+    Enqueue(job);
   }
   return response;
 }
@@ -252,7 +263,7 @@ absl::StatusOr<JobRow> JobRunner::Cancel(const std::string& submission_id) {
     {
       absl::MutexLock lock(&mutex_);
       if (auto flag = cancel_flags_.find(job.runs_as); flag != cancel_flags_.end()) *flag->second = true;
-      queue_.erase(std::remove(queue_.begin(), queue_.end(), job.runs_as), queue_.end());
+      if (const auto waited = queue_.Remove(job.runs_as)) CountOut(waited->owner);
     }
     metrics_->Count(Metric::kJobs, {{"outcome", "cancelled"}});
     options_.log({LogLevel::kInfo, "cancelled", {{"job", job.runs_as}}});

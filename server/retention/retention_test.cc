@@ -174,7 +174,7 @@ TEST_F(RetentionTest, ABackupIsAStateFolderOfOneInstant) {
   AddJob("j-2", absl::ZeroDuration(), chunk, bundle);
   auto store = OpenSqliteStore(folder + "/fusion.db").value();
   auto artifacts = ArtifactStore::Open(folder + "/blobs", store.get()).value();
-  EXPECT_EQ(store->ListJobs(10)->size(), 1u);
+  EXPECT_EQ(store->ListJobs(10, std::nullopt)->size(), 1u);
   EXPECT_EQ(*artifacts->Get(bundle), "bundle");
   Retention restored(store.get(), artifacts.get(), {}, NoLog());
   EXPECT_TRUE(restored.Check(false, GoOn)->findings.empty());

@@ -39,7 +39,9 @@ class ForwardingStore : public Store {
                                    int error_code, const std::string& error_message) override {
     return store_->LeaveJob(submission_id, now_ms, cancelled, error_code, error_message);
   }
-  absl::StatusOr<std::vector<JobRow>> ListJobs(int limit) override { return store_->ListJobs(limit); }
+  absl::StatusOr<std::vector<JobRow>> ListJobs(int limit, const std::optional<std::string>& owner) override {
+    return store_->ListJobs(limit, owner);
+  }
   absl::StatusOr<std::vector<JobRow>> UnfinishedJobs() override { return store_->UnfinishedJobs(); }
   absl::StatusOr<std::vector<JobEventRow>> JobEvents(const std::string& id, int64_t after_seq, int limit) override {
     return store_->JobEvents(id, after_seq, limit);

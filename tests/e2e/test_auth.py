@@ -110,9 +110,27 @@ class Tokens(harness.ServerTest):
         found, _ = self.token("found", "admin")
         self.remote("auth", "token", "list", token=found)
 
+    def test_a_caller_sees_his_own_jobs_only(self):
+        mine, _ = self.token("mine", "client")
+        yours, _ = self.token("yours", "client")
+        model = self.write("owned.onnx", onnx_model.elementwise_and_softmax(seed=54))
+        job = self.remote("submit", model, "--detach", token=mine).out.split()[0]
+        joined = self.remote("submit", model, "--detach", token=yours).out.split()[0]
+        listed = lambda token: [j["job_id"] for j in self.remote("job", "list", "-o", "json", token=token).json().get("jobs", [])]
+        self.assertEqual(listed(mine), [job])
+        self.assertEqual(listed(yours), [joined])
+        for verb in ("get", "watch", "cancel"):
+            refused = self.remote("job", verb, job, token=yours, code=2)
+            self.assertIn(refused.err.replace(job, "j-NOBODY"), self.remote("job", verb, "j-NOBODY", token=yours, code=2).err,
+                          "as of a job that does not exist")
+        self.assertIn("owner    token mine", self.ctl("job", "get", job).out, "an administrator sees all")
+        self.remote("job", "cancel", joined, token=yours)
+        self.assertNotEqual(self.remote("job", "get", job, "-o", "json", token=mine).json()["state"], "CANCELLED")
+        self.remote("job", "cancel", job, token=mine)
+
     def test_revoking_ends_open_streams(self):
         path, token_id = self.token("leaver", "client")
-        other, _ = self.token("stayer", "client")
+        other, _ = self.token("stayer", "admin")
         model = self.write("waits.onnx", onnx_model.elementwise_and_softmax(seed=52))
         job = self.remote("submit", model, "--detach", token=path).out.split()[0]
         watches = {}
@@ -134,7 +152,7 @@ class Tokens(harness.ServerTest):
         model = self.write("expires.onnx", onnx_model.elementwise_and_softmax(seed=53))
         job = self.remote("submit", model, "--detach", token=other).out.split()[0]
         for seconds in (6, 24, 96):  # a busy machine takes long to open a stream
-            path, _ = self.token("visitor%d" % seconds, "client", extra=("--expires", "%ds" % seconds))
+            path, _ = self.token("visitor%d" % seconds, "admin", extra=("--expires", "%ds" % seconds))
             watch = self.watch(job, path)
             if "queued" not in watch.stderr.readline():
                 watch.wait()
