@@ -95,7 +95,9 @@ class JobRunnerTest : public ::testing::Test {
   testing::TemporaryState state_;
   Metrics metrics_;
   Farm farm_{&state_.store(), &state_.artifacts(), &metrics_,
-             [](const TaskRow&, const std::string&, const AttachedWorker&) { return absl::OkStatus(); }};
+             [](const TaskRow&, const std::string&, const std::string&, const AttachedWorker&) {
+               return AcceptedRows();
+             }};
   std::unique_ptr<JobRunner> runner_;
 };
 

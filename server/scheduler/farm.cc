@@ -347,6 +347,7 @@ void Farm::Publish(const absl::Status& saved, Round* round) {
     }
     if (live != nullptr) durable_[row.id] = {row, std::move(round->results[row.id])};
   }
+  std::erase_if(durable_, [&](const auto& entry) { return scheduler_.Find(entry.first) == nullptr; });
   changed_.SignalAll();
 }
 

@@ -155,7 +155,8 @@ class FarmTest : public ::testing::Test {
 TEST_F(FarmTest, ADrainedWorkerIsNamedAndGetsNoTaskAlsoUnderANewIdAndAfterARestart) {
   ASSERT_TRUE(farm_.Restore().ok());
   farm_.Start();
-  EXPECT_THAT(farm_.Drain({"worker", "", "me", 5}).message(), HasSubstr("no worker 'worker' is attached; attached: none"));
+  EXPECT_THAT(farm_.Drain({"worker", "", "me", 5}).message(),
+              HasSubstr("no worker 'worker' is attached; attached: none"));
   AttachDevice("w1", "a device");
   ASSERT_TRUE(farm_.Drain({"worker", "new fans", "me", 5}).ok());
   EXPECT_FALSE(farm_.FindDevice("cpu").has_value());
@@ -163,8 +164,9 @@ TEST_F(FarmTest, ADrainedWorkerIsNamedAndGetsNoTaskAlsoUnderANewIdAndAfterAResta
   AttachDevice("w2", "a device");
   EXPECT_FALSE(farm_.FindDevice("cpu").has_value());
 
-  Farm again(&store_, &state_.artifacts(), &metrics_,
-             [](const TaskRow&, const std::string&, const AttachedWorker&) { return absl::OkStatus(); });
+  Farm again(
+      &store_, &state_.artifacts(), &metrics_,
+      [](const TaskRow&, const std::string&, const std::string&, const AttachedWorker&) { return AcceptedRows(); });
   ASSERT_TRUE(again.Restore().ok());
   ASSERT_EQ(again.Drained().size(), 1u);
   EXPECT_EQ(again.Drained()[0].reason, "new fans");

@@ -51,6 +51,12 @@ std::string Scheduler::Add(TaskRow row, absl::Time now) {
     if (task.row.job.empty()) task.row.job = std::move(row.job);  // a task from before a restart
     return known->second;
   }
+  if (const auto done = unasked_.find(row.key); done != unasked_.end()) {
+    const std::string id = done->second;
+    unasked_.erase(done);
+    ++tasks_[id].waiters;
+    return id;
+  }
   row.id = absl::StrCat("t-", row.key.substr(0, 24));
   // A final task with the same key that someone still reads keeps its id. This task is a new attempt and gets another
   // id.
@@ -137,6 +143,7 @@ bool Scheduler::Complete(const std::string& worker_id, const std::string& task_i
   auto worker = workers_.find(task.row.worker);
   if (worker != workers_.end()) ++worker->second.view.tasks_done;
   EndLease(task);
+  if (task.waiters == 0) unasked_[task.row.key] = task_id;
   Change(task, TaskPhase::kDone, now);
   return true;
 }
@@ -292,10 +299,21 @@ void Scheduler::Tick(absl::Time now) {
       Poison(task, absl::StrCat("no worker took it within ", absl::FormatDuration(config_.schedule_to_start)), now);
     }
   }
+  std::erase_if(unasked_, [&](const auto& entry) {
+    const auto task = tasks_.find(entry.second);
+    if (now - task->second.leased_at <= config_.orphan) return false;
+    tasks_.erase(task);
+    return true;
+  });
   for (auto it = workers_.begin(); it != workers_.end();) {
     const bool gone = it->second.view.task_id.empty() && now - it->second.view.last_seen > 10 * config_.lease;
     it = gone ? workers_.erase(it) : std::next(it);
   }
+}
+
+bool Scheduler::IsUnasked(const TaskRow& row) const {
+  const auto it = unasked_.find(row.key);
+  return it != unasked_.end() && it->second == row.id;
 }
 
 std::vector<TaskRow> Scheduler::TakeChanged() {
@@ -305,7 +323,8 @@ std::vector<TaskRow> Scheduler::TakeChanged() {
     auto it = tasks_.find(id);
     if (it == tasks_.end()) continue;
     rows.push_back(it->second.row);
-    if (IsFinalTask(it->second.row) && it->second.waiters == 0) tasks_.erase(it);  // restored, never asked for again
+    // Restored, and nobody has asked for it again.
+    if (IsFinalTask(it->second.row) && it->second.waiters == 0 && !IsUnasked(it->second.row)) tasks_.erase(it);
   }
   changed_.clear();
   return rows;

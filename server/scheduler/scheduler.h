@@ -69,7 +69,8 @@ class Scheduler {
   // as kLongestReconnectPause (proto/worker_protocol.h).
   void Restore(const TaskRow& row, absl::Time now);
 
-  // Adds one waiter to the task with row.key, and creates the task if needed. Returns the task's id.
+  // Adds one waiter to the task with row.key, and creates the task if needed. A task from before a restart that is done
+  // counts, if this is the first to ask for it. Returns the task's id.
   std::string Add(TaskRow row, absl::Time now);
   // Removes a waiter. If it was the last one, cancels the task if it is not final, and forgets it.
   void Release(const std::string& task_id, absl::Time now);
@@ -146,6 +147,7 @@ class Scheduler {
   };
 
   void Change(LiveTask& task, TaskPhase state, absl::Time now);
+  bool IsUnasked(const TaskRow& row) const;
   void EndLease(LiveTask& task);
   void Poison(LiveTask& task, const std::string& evidence, absl::Time now);
   // Returns which limit the task has reached; "" for none.
@@ -158,6 +160,9 @@ class Scheduler {
   int64_t next_order_ = 0;
   std::map<std::string, LiveTask> tasks_;                         // by id
   std::map<std::string, std::string> by_key_;                     // key to id, for tasks that are not final
+  // Key to id, for tasks from before a restart that are done before anybody asked for them again. They are kept as long
+  // as orphans: whoever looked into the database just before the result was stored asks just after.
+  std::map<std::string, std::string> unasked_;
   std::map<std::string, std::map<int64_t, std::string>> queued_;  // requirement to (order to id)
   std::map<std::string, LiveWorker> workers_;
   std::set<std::string> changed_;

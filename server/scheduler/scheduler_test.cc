@@ -52,7 +52,7 @@ TEST_F(SchedulerTest, AWorkerThatIsKeptFromTasksEndsWhatItRuns) {
   Seen("w1");
   EXPECT_EQ(scheduler_.Assign("w1", now_)->id, a) << "it goes on";
   EXPECT_EQ(scheduler_.WorkersThatOffer("measure:cpu", now_), 0);
-  EXPECT_TRUE(scheduler_.Complete("w1", first.id, first.fence, "digest", now_));
+  EXPECT_TRUE(scheduler_.Complete("w1", first.id, first.fence, now_));
   EXPECT_FALSE(scheduler_.Assign("w1", now_).has_value());
   scheduler_.KeepFromTasks("w1", false);
   EXPECT_EQ(scheduler_.Assign("w1", now_)->key, "b");
@@ -219,6 +219,30 @@ TEST_F(SchedulerTest, ATaskBelongsToTheJobThatAskedFirst) {
   row.job = "j-2";
   scheduler_.Add(row, now_);
   EXPECT_EQ(scheduler_.Find("t-a")->job, "j-1");
+}
+
+TEST_F(SchedulerTest, ARestoredTaskThatIsDoneBeforeSomeoneAsksIsThatOnes) {
+  TaskRow row;
+  row.id = "t-1", row.key = "a", row.state = TaskPhase::kLeased, row.worker = "w", row.fence = 7, row.attempts = 1;
+  row.requirement = "measure:cpu";
+  scheduler_.Restore(row, now_);
+  Seen("w");
+  EXPECT_TRUE(scheduler_.Complete("w", "t-1", 7, now_));
+  EXPECT_EQ(scheduler_.TakeChanged().size(), 1u);
+  scheduler_.Tick(now_);
+  EXPECT_EQ(Add("a"), "t-1") << "whoever looked for its result just before it was stored";
+  EXPECT_EQ(State("t-1"), TaskPhase::kDone);
+  const std::string again = Add("a");
+  EXPECT_NE(again, "t-1") << "later ones find it stored, or want another attempt";
+  scheduler_.Release("t-1", now_);
+  EXPECT_EQ(scheduler_.Find("t-1"), nullptr);
+
+  row.id = "t-2", row.key = "b", row.fence = 8;
+  scheduler_.Restore(row, now_);
+  EXPECT_TRUE(scheduler_.Complete("w", "t-2", 8, now_));
+  scheduler_.TakeChanged();
+  scheduler_.Tick(now_ + absl::Hours(1));
+  EXPECT_EQ(scheduler_.Find("t-2"), nullptr) << "nobody asked";
 }
 
 TEST_F(SchedulerTest, RestoredTaskWaitsUntilSomeoneAsks) {
