@@ -107,6 +107,10 @@ class TileBuilder {
         !nest_.reduction->pred.empty()) {
       return absl::FailedPreconditionError("the reduction does not accumulate in f32 or i32, or has a predicate");
     }
+    // Where windows lie in padding alone, their task needs no point of the stage in front of them.
+    if (std::any_of(nest_.axes.begin(), nest_.axes.end(), [](const Axis& axis) { return axis.extent == 0; })) {
+      return absl::FailedPreconditionError("no task reads a result of the stage");
+    }
     if (nest_.stores.size() != 1) return absl::FailedPreconditionError("the stage has more than one output");
     if (!HasTileForm(nest_.body[0])) {
       return absl::FailedPreconditionError("an operation of the reduction has no vector form inside a tile");

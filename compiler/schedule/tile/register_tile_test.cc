@@ -41,6 +41,20 @@ TEST(RegisterTile, ChannelsThatFillNoWholeBlockStillAreLanes) {
   EXPECT_TRUE(scheduled.kernel.phases.at(0).steps[0].Is<movement::RegisterTile>());
 }
 
+// A task of a chain of windows may need nothing of a stage, whose loops then have no iterations.
+TEST(RegisterTile, AStageOfWhichATaskNeedsNothingIsRefused) {
+  testing::DraftedProgram program(R"(te p(%0: f32[64, 256], %1: f32[256, 64] const) {
+  %2[i0<64, i1<64]: f32 = sum.f32(i2<256) mul(%0[i0, i2], %1[i2, i1])
+  return %2
+})");
+  Nest nest = program.NestOf();
+  nest.axes.at(0).extent = 0;
+  KernelDraft& draft = program.draft;
+  const absl::Status status =
+      TilePhase(nest, program.device, &draft.kernel, &draft.axes, draft.choices, TileHome::kTask).status();
+  EXPECT_EQ(status.message(), "no task reads a result of the stage");
+}
+
 // One row of the left operand alone exceeds what a task may keep near, so a task has the rows of one tile.
 TEST(RegisterTile, RowsLargerThanTheCacheAreOneTileEach) {
   DeviceModel small = Device();
