@@ -92,6 +92,21 @@ Identify IdentifyBy(const TokenBook* tokens, bool tls) {
 
 }  // namespace
 
+// Keeps the metric about the certificate of a server with TLS. A file that is being replaced leaves it as it was.
+struct CertificateEndWatch {
+  std::string path;  // empty: there is none
+  Metrics* metrics;
+  absl::Time next = absl::InfinitePast();
+
+  void Look() {
+    constexpr absl::Duration kPause = absl::Seconds(10);
+    if (path.empty() || SteadyNow() < next) return;
+    next = SteadyNow() + kPause;
+    if (const auto end = CertificateEnd(path); end.ok())
+      metrics->Set(Metric::kCertificateEnd, static_cast<double>(*end));
+  }
+};
+
 // Members are in order of construction; destruction goes backwards.
 struct Server::State {
   StateFolderLock lock;
@@ -155,7 +170,11 @@ void Server::State::MakeJobs(const ServerOptions& options, const CompilerFunctio
   const std::function<int64_t()> free_bytes =
       options.free_bytes ? options.free_bytes : [files = artifacts.get()] { return files->FreeBytes(); };
   serving = std::make_unique<Serving>(options.least_free_bytes, free_bytes, options.log);
-  farm->SetObserver([reported = serving.get()](const absl::Status& stored) { reported->Observe(stored); });
+  farm->SetObserver([reported = serving.get(), watch = CertificateEndWatch{options.tls.certificate, metrics.get()}](
+                        const absl::Status& stored) mutable {
+    reported->Observe(stored);
+    watch.Look();
+  });
   JobRunnerOptions job_options{absl::StrCat(options.state_folder, "/work"), options.compile_threads,
                                options.first_worker_grace, nullptr, options.log};
   job_options.max_in_flight = options.jobs_per_caller;

@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 
 #include <cstdio>
+#include <ctime>
 
 #include "absl/strings/str_cat.h"
 #include "runtime/base/status_macros.h"
@@ -59,6 +60,15 @@ absl::StatusOr<Key> ReadKey(const std::string& path) {
 }
 
 }  // namespace
+
+absl::StatusOr<int64_t> CertificateEnd(const std::string& path) {
+  ASSIGN_OR_RETURN(const Certificate certificate, ReadCertificate("--tls-cert", path));
+  struct tm end;
+  if (ASN1_TIME_to_tm(X509_get0_notAfter(certificate.get()), &end) != 1) {
+    return absl::InvalidArgumentError(absl::StrCat("--tls-cert: the certificate in '", path, "' has no end"));
+  }
+  return int64_t{timegm(&end)};
+}
 
 absl::StatusOr<std::shared_ptr<grpc::ServerCredentials>> TlsServerCredentialsOf(const TlsFiles& files) {
   if (files.certificate.empty() || files.key.empty()) {

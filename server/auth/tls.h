@@ -2,6 +2,7 @@
 #ifndef FUSION_SERVER_AUTH_TLS_H_
 #define FUSION_SERVER_AUTH_TLS_H_
 
+#include <cstdint>
 #include <memory>
 #include <string>
 
@@ -25,6 +26,9 @@ struct TlsFiles {
 // Fails with INVALID_ARGUMENT if a file is missing, holds something else, the key is not the certificate's or other
 // users may read it, or the certificate has expired.
 absl::StatusOr<std::shared_ptr<grpc::ServerCredentials>> TlsServerCredentialsOf(const TlsFiles& files);
+
+// Returns when the first certificate of a PEM file ends, in Unix seconds. Fails with INVALID_ARGUMENT if it holds none.
+absl::StatusOr<int64_t> CertificateEnd(const std::string& path);
 
 }  // namespace fusion
 

@@ -60,6 +60,8 @@ const std::array<FamilyRow, static_cast<size_t>(Metric::kCount)> kFamilies = {{
     {Metric::kBundleBytes, Kind::kHistogram, "fusion_bundle_bytes", "Size of finished bundles.", kByteBuckets},
     {Metric::kUploadBytes, Kind::kCounter, "fusion_upload_bytes_total", "Bytes written by clients and workers."},
     {Metric::kDiskFreeBytes, Kind::kGauge, "fusion_disk_free_bytes", "Free bytes of the state file system."},
+    {Metric::kCertificateEnd, Kind::kGauge, "fusion_tls_certificate_expiry_timestamp_seconds",
+     "When the certificate of --tls-cert ends, in Unix seconds."},
     {Metric::kBuildInfo, Kind::kGauge, "fusion_build_info", "1, labelled with the program's version."},
 }};
 

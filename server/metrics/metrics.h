@@ -36,6 +36,7 @@ enum class Metric {
   kBundleBytes,
   kUploadBytes,
   kDiskFreeBytes,
+  kCertificateEnd,
   kBuildInfo,  // version
   kCount
 };

@@ -1,10 +1,12 @@
 """TLS: who is trusted, and certificates that change while everything runs."""
+import datetime
 import os
 import pathlib
 import re
 import shutil
 import subprocess
 import unittest
+import urllib.request
 
 import certificates
 import harness
@@ -30,11 +32,11 @@ class Encrypted(harness.ServerTest):
         cls.mine = cls.authority.issue(cls.folder / "me", "me", "DNS:me")
         cls.foreign = cls.stranger.issue(cls.folder / "foreign", "foreign", "DNS:foreign")
 
-    def serve(self, name, issuer, hosts=HOSTS, client_ca=None):
+    def serve(self, name, issuer, hosts=HOSTS, client_ca=None, more=()):
         """Another server, with a certificate of `issuer`."""
         folder = self.folder / name
         certificate, key = issuer.issue(folder / "tls", "server", hosts)
-        args = ["--listen", "localhost:0", "--no-local-worker", "--tls-cert", certificate, "--tls-key", key]
+        args = ["--listen", "localhost:0", "--no-local-worker", "--tls-cert", certificate, "--tls-key", key, *more]
         server = harness.Server(folder, *args, *(("--tls-client-ca", client_ca) if client_ca else ()))
         self.addCleanup(server.stop)
         server.start()
@@ -103,6 +105,18 @@ class Encrypted(harness.ServerTest):
         os.utime(folder / "tls/server.pem")
         for _ in range(20):
             self.assertNotEqual(self.call(address, self.authority).code, 0)
+
+    def test_the_end_of_the_certificate_is_a_metric(self):
+        server, _ = self.serve("measured", self.authority, more=("--metrics", "127.0.0.1:0"))
+        certificate = self.folder / "measured/tls/server.pem"
+        address = re.search(r"metrics=(\S+)", server.log_text()).group(1)
+        read = lambda: re.search(r"^fusion_tls_certificate_expiry_timestamp_seconds (\S+)$",
+                                 urllib.request.urlopen(address).read().decode(), re.MULTILINE)
+        server.wait_until(read, "the metric is there")
+        said = subprocess.run(["openssl", "x509", "-in", certificate, "-noout", "-enddate",
+                               "-dateopt", "iso_8601"], capture_output=True, text=True, check=True).stdout
+        end = datetime.datetime.fromisoformat(said.strip().partition("=")[2].replace("Z", "+00:00"))
+        self.assertEqual(float(read().group(1)), end.timestamp())
 
     def test_without_tls_both_sides_say_insecure(self):
         server = harness.Server(self.folder / "open", "--listen", "localhost:0", "--no-local-worker", "--insecure")
