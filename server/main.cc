@@ -12,6 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "compiler/backends/backend.h"
+#include "compiler/backends/confinement/confinement.h"
 #include "compiler/backends/process/child_process.h"
 #include "compiler/plan/plan.h"
 #include "compiler/rewrite/rewrite.h"
@@ -50,6 +51,7 @@ struct Flags {
   double device_limit_s = 120;
   fusion::CompileProcessOptions compile;
   double compile_time_s = 3600;
+  bool unconfined = false;
   int keep_days = 30;
 };
 
@@ -94,6 +96,9 @@ void AddFlags(CLI::App* app, Flags* flags) {
       ->capture_default_str();
   app->add_option("--compile-program", flags->compile.program,
                   "program that compiles one model [fusion-compile-job beside this one]");
+  app->add_flag("--unconfined", flags->unconfined,
+                "let compilations and the tasks of workers beside this server do what this user may; without it "
+                "fusiond needs seccomp");
   app->add_option("--keep-days", flags->keep_days,
                   "days after which finished jobs are removed, with the models and bundles that no other job names; 0: "
                   "never")
@@ -134,13 +139,11 @@ int Serve(const Flags& flags, const fusion::Log& log) {
 
   std::unique_ptr<fusion::LocalDevices> devices;
   if (!worker_program.empty()) {
+    std::vector<std::string> worker_flags = {"--log-format", flags.log.format, "--log-level", flags.log.level};
+    if (flags.unconfined) worker_flags.emplace_back("--unconfined");
     devices = std::make_unique<fusion::LocalDevices>(
-        fusion::LocalDevicesOptions{worker_program,
-                                    flags.device_kinds,
-                                    absl::StrCat(options.state_folder, "/worker"),
-                                    absl::Seconds(flags.device_limit_s),
-                                    {"--log-format", flags.log.format, "--log-level", flags.log.level},
-                                    log});
+        fusion::LocalDevicesOptions{worker_program, flags.device_kinds, absl::StrCat(options.state_folder, "/worker"),
+                                    absl::Seconds(flags.device_limit_s), std::move(worker_flags), log});
     options.local_devices = devices.get();
   }
 
@@ -153,6 +156,10 @@ int Serve(const Flags& flags, const fusion::Log& log) {
 
   fusion::CompileProcessOptions compile = flags.compile;
   compile.time = absl::Seconds(flags.compile_time_s);
+  compile.unconfined = flags.unconfined;
+  if (!flags.unconfined) {
+    if (const absl::Status can = fusion::CheckConfinement(); !can.ok()) return Fail(can, log);
+  }
   if (compile.program.empty()) compile.program = fusion::FindBesideThisProgram("fusion-compile-job");
   if (compile.program.empty() || access(compile.program.c_str(), X_OK) != 0) {
     return Fail(absl::FailedPreconditionError(absl::StrCat("there is no program that compiles",

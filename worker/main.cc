@@ -81,6 +81,9 @@ void AddFlags(CLI::App* app, Flags* flags) {
   app->add_option(
       "--turn-file", options.turn_file,
       "lock file: workers with the same one measure one after another (default: each whenever it is asked)");
+  app->add_flag("--unconfined", options.unconfined,
+                "let kernels, compilers and drivers do what this user may; without it, a worker on a machine without "
+                "seccomp takes no task");
   app->add_option("--simulated-measurement", flags->simulated_measurement, "time that a measurement of kind sim takes")
       ->capture_default_str();
   app->add_option("--simulated-seed", options.simulated_seed,
@@ -176,10 +179,10 @@ int RunAs(Flags flags, const fusion::Log& log) {
     const size_t equals = label.find('=');
     const std::string key = label.substr(0, equals);
     if (equals == std::string::npos || equals == 0 || equals + 1 == label.size() || key == "name" || key == "device" ||
-        key == "fingerprint") {
+        key == "fingerprint" || key == "confinement") {
       log({fusion::LogLevel::kError,
            absl::StrCat("--label is '", label,
-                        "'; say KEY=VALUE such as rack=7 (name, device and fingerprint are taken)"),
+                        "'; say KEY=VALUE such as rack=7 (name, device, fingerprint and confinement are taken)"),
            {}});
       return kExitUsage;
     }

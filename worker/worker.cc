@@ -16,9 +16,11 @@
 #include "absl/strings/str_join.h"
 #include "absl/synchronization/notification.h"
 #include "absl/time/clock.h"
+#include "compiler/backends/confinement/confinement.h"
 #include "compiler/backends/cpu/toolchain/clang_toolchain.h"
 #include "compiler/backends/cuda/toolchain/nvrtc_toolchain.h"
 #include "compiler/backends/opencl/toolchain/opencl_toolchain.h"
+#include "compiler/backends/process/child_process.h"
 #include "compiler/cost/device_model.h"
 #include "proto/worker_protocol.h"
 #include "runtime/base/status_macros.h"
@@ -119,7 +121,18 @@ absl::Status CheckMeasureProgram(const std::string& program, const std::string& 
 ClangToolchainOptions ClangOptions(const WorkerOptions& options) {
   ClangToolchainOptions clang;
   clang.jobs = options.threads > 0 ? options.threads : UsableCores();
+  if (!options.unconfined) clang.launcher = {FindBesideThisProgram("fusion-confine")};
   return clang;
+}
+
+// Whether this worker can confine what others give it.
+absl::Status CheckConfinementOf(const WorkerOptions& options) {
+  if (options.unconfined) return absl::OkStatus();
+  RETURN_IF_ERROR(CheckConfinement());
+  if (!options.build || !FindBesideThisProgram("fusion-confine").empty()) return absl::OkStatus();
+  return absl::FailedPreconditionError(
+      "no program fusion-confine beside this one, by which compilers are started: install it, start a worker that "
+      "builds nothing (--no-build), or say --unconfined");
 }
 
 // The offers of a worker, and the executors that serve them.
@@ -178,6 +191,7 @@ absl::Status OfferMeasurements(const WorkerOptions& options, const std::string& 
   measure.program = MeasureProgram(options);
   measure.default_threads = std::max(1, options.threads);
   measure.read_blob = read_blob;
+  measure.confine = options.unconfined ? "none" : kind;
   RETURN_IF_ERROR(CheckMeasureProgram(measure.program, kind));
   const auto own = std::find_if(offer->toolchains.begin(), offer->toolchains.end(),
                                 [&](const auto& toolchain) { return toolchain->kind() == kind; });
@@ -232,6 +246,10 @@ absl::StatusOr<std::unique_ptr<Worker>> Worker::Create(WorkerOptions options) {
   if (options.kinds == std::vector<std::string>{kSimulatedKind}) {
     OfferSimulation(options, &offer);
   } else {
+    RETURN_IF_ERROR(CheckConfinementOf(options));
+    const std::string level = options.unconfined ? "none" : LevelOfThisMachine().InWords();
+    (*offer.lease.info.mutable_labels())["confinement"] = level;
+    options.log({options.unconfined ? LogLevel::kWarning : LogLevel::kInfo, "confinement", {{"level", level}}});
     if (options.build) OfferBuilds(options, &offer);
     for (const std::string& kind : options.kinds) RETURN_IF_ERROR(OfferMeasurements(options, kind, read_blob, &offer));
   }

@@ -19,18 +19,19 @@ namespace fusion {
 
 struct WorkerOptions {
   Endpoint server;
-  std::string name;    // for people; empty: the host's name
+  std::string name;                           // for people; empty: the host's name
   std::map<std::string, std::string> labels;  // v1.WorkerInfo.labels
-  std::vector<std::string> kinds = {"cpu"};  // device kind to measure: one of MeasuredKinds()
-  bool build = true;  // takes build tasks if there is a toolchain
-  std::vector<std::string> build_kinds;  // kinds to build for; empty: all that have a toolchain
-  int threads = 0;                       // for builds, and for measurements that name no number; 0: all cores
-  std::string state_folder;              // for the measured device model; empty: it is not kept
-  std::string measure_program;           // empty: fusion-measure beside this program
-  std::string device_model;              // file with a device model, used instead of measuring one (DeviceModelToJson)
+  std::vector<std::string> kinds = {"cpu"};   // device kind to measure: one of MeasuredKinds()
+  bool build = true;                          // takes build tasks if there is a toolchain
+  std::vector<std::string> build_kinds;       // kinds to build for; empty: all that have a toolchain
+  int threads = 0;                            // for builds, and for measurements that name no number; 0: all cores
+  std::string state_folder;                   // for the measured device model; empty: it is not kept
+  std::string measure_program;                // empty: fusion-measure beside this program
+  std::string device_model;  // file with a device model, used instead of measuring one (DeviceModelToJson)
   // Lock file of the workers of one machine that measure one after another (measure/turn.h). Empty: no waiting.
   std::string turn_file;
   int64_t simulated_seed = 1;  // of the device "sim"
+  bool unconfined = false;     // kernels and compilers may do what this process may
   absl::Duration simulated_measurement = absl::Milliseconds(100);
   Log log = NoLog();
 };
@@ -43,7 +44,8 @@ std::vector<std::string> MeasuredKinds();
 
 class Worker {
  public:
-  // Measures the device (up to about a second). Fails with FAILED_PRECONDITION if this worker could do nothing.
+  // Measures the device (up to about a second). Fails with FAILED_PRECONDITION if this worker could do nothing, or
+  // could not confine what it is given.
   static absl::StatusOr<std::unique_ptr<Worker>> Create(WorkerOptions options);
   virtual ~Worker() = default;
 

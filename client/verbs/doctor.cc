@@ -121,13 +121,22 @@ class DoctorVerb : public Verb {
     if (!workers.ok()) return;
     std::vector<std::string> measuring, building;
     std::map<std::string, std::vector<std::string>> workers_of;
+    Check confinement{"confinement", true, "",
+                      "workers whose level is none run kernels that may do what their user may: start them on Linux "
+                      "with seccomp, and without --unconfined",
+                      false};
     for (const v1::WorkerStatus& worker : workers->workers()) {
       if (worker.state() == "lost") continue;
+      const auto level = worker.info().labels().find("confinement");  // an older worker does not say
+      const std::string words = level == worker.info().labels().end() ? "unknown" : level->second;
+      absl::StrAppend(&confinement.found, confinement.found.empty() ? "" : "; ", worker.info().name(), ": ", words);
+      confinement.ok = confinement.ok && words != "none";
       for (const std::string& kind : worker.info().measure_kinds()) workers_of[kind].push_back(worker.info().name());
       if (worker.info().measure_kinds_size() > 0) measuring.push_back(worker.info().name());
       if (worker.info().toolchains_size() > 0) building.push_back(worker.info().name());
     }
     for (Check& check : CheckDevices(capabilities, workers_of)) checks->push_back(std::move(check));
+    if (!confinement.found.empty()) checks->push_back(std::move(confinement));
     auto names = [](const std::vector<std::string>& workers) {
       return workers.empty() ? "no worker" : absl::StrJoin(workers, ", ");
     };

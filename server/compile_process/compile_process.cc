@@ -138,6 +138,7 @@ absl::Status Session::Start(const std::string& folder) {
   fcntl(errors_, F_SETFL, O_NONBLOCK);
   auto close_errors = absl::MakeCleanup([&] { close(errors[1]); });
   std::vector<std::string> argv = {process_.program, "--parent", absl::StrCat(getpid())};
+  if (process_.unconfined) argv.emplace_back("--unconfined");
   argv.insert(argv.end(), process_.arguments.begin(), process_.arguments.end());
   StartOptions options;
   options.working_directory = folder;

@@ -26,6 +26,7 @@ struct CompileProcessOptions {
   // Limit of the time that a process takes for itself: while it waits for an answer no time passes.
   absl::Duration time = absl::Hours(1);
   SteadyClock clock = SteadyNow;
+  bool unconfined = false;  // the process may do what this one may
 };
 
 // Does what fusion::Compile and fusion::PlanOnly do. Both block the calling thread, on which they call the context's

@@ -5,15 +5,21 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <sys/socket.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <cstdlib>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
+#include <string>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "compiler/backends/confinement/confinement.h"
 #include "runtime/base/steady_clock.h"
 #include "server/testing/fake_compile.h"
 
@@ -170,6 +176,35 @@ TEST_F(CompileProcessTest, DeathsAreToldApartAndHaveEvidence) {
   const absl::Status loop = dies("loop");
   EXPECT_EQ(HowTheProcessEnded(loop), "time");
   EXPECT_THAT(std::string(loop.message()), HasSubstr("--compile-time"));
+}
+
+// A compilation can reach nothing of the server's but its own folder and its pipe.
+TEST_F(CompileProcessTest, HarmToOthersIsRefused) {
+  if (const absl::Status can = CheckConfinement(); !can.ok()) GTEST_SKIP() << can;
+  const std::string elsewhere = folder_ + "-elsewhere";
+  std::filesystem::create_directories(elsewhere);
+  std::ofstream(elsewhere + "/fusion.db") << "models of others";
+  const int listener = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  sockaddr_un address = {};
+  address.sun_family = AF_UNIX;
+  std::strncpy(address.sun_path, (elsewhere + "/s").c_str(), sizeof address.sun_path - 1);
+  ASSERT_EQ(bind(listener, reinterpret_cast<sockaddr*>(&address), sizeof address), 0);
+  ASSERT_EQ(listen(listener, 9), 0);
+  std::vector<std::string> deeds = {"connect=" + elsewhere + "/s", "fork", "program", "kill"};
+  if (LevelOfThisMachine().landlock > 0) {
+    deeds.push_back("read=" + elsewhere + "/fusion.db");
+    deeds.push_back("write=" + elsewhere + "/new");
+  }
+  for (const std::string& deed : deeds) {
+    process_.arguments = {"--fault", "m:import:" + deed};
+    process_.unconfined = true;
+    EXPECT_THAT(std::string(Compile("ok").status().message()), HasSubstr("HARM DONE")) << deed << " never works";
+    process_.unconfined = false;
+    const absl::Status confined = Compile("ok").status();
+    EXPECT_TRUE(confined.ok()) << deed << ": " << confined;
+  }
+  close(listener);
+  std::filesystem::remove_all(elsewhere);
 }
 
 TEST_F(CompileProcessTest, WaitingForAnAnswerTakesNoTimeOfTheProcess) {

@@ -5,16 +5,17 @@
 
 #include <CLI/CLI.hpp>
 #include <cstdio>
-#include <cstdlib>
+#include <filesystem>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_split.h"
 #include "compiler/api/generator_version.h"
 #include "compiler/backends/process/child_process.h"
 #include "compiler/cost/device_model.h"
 #include "runtime/base/status_macros.h"
+#include "server/compile_process/faults.h"
 #include "server/compile_process/pipe_questions.h"
 #include "server/compile_process/process_limits.h"
 #include "server/compile_process/process_messages.h"
@@ -23,28 +24,6 @@ namespace fusion {
 namespace {
 
 constexpr int kExitUsage = 2;
-constexpr size_t kFaultBytes = size_t{30} << 30;
-
-// A failure at the beginning of a stage, for tests of the server.
-struct Fault {
-  std::string model, stage, kind;
-};
-
-[[noreturn]] void FailAs(const std::string& kind) {
-  if (kind == "abort") abort();
-  if (kind == "exit") _exit(3);
-  if (kind == "memory" || kind == "leak") {
-    const size_t block_bytes = kind == "leak" ? size_t{64} << 20 : kFaultBytes;
-    for (size_t taken = 0; taken < kFaultBytes; taken += block_bytes) {
-      volatile char* block = new char[block_bytes];
-      for (size_t i = 0; i < block_bytes; i += 4096) block[i] = 1;
-    }
-  }
-  volatile bool forever = true;
-  while (forever) {
-  }
-  abort();
-}
 
 absl::StatusOr<ModelFiles> FilesOf(const v1::CompileStart& start) {
   if (start.generator_version() != kGeneratorVersion) {
@@ -75,7 +54,7 @@ absl::Status Perform(MessagePipe& pipe, const v1::CompileStart& start, const Job
     *message.mutable_progress() = ToMessage(event);
     SendOrExit(pipe, message);
     for (const Fault& fault : faults) {
-      if (fault.model == files.model_name && fault.stage == event.stage) FailAs(fault.kind);
+      if (fault.model == files.model_name && fault.stage == event.stage) Commit(fault.kind);
     }
   };
   if (start.compares_plans()) context.plans = &plans;
@@ -91,20 +70,31 @@ absl::Status Perform(MessagePipe& pipe, const v1::CompileStart& start, const Job
   return absl::OkStatus();
 }
 
+// The model's folder, and the bundle's: they are one. It holds whatever the compilation reads and writes.
+absl::Status ConfineToFoldersOf(const v1::CompileStart& start) {
+  std::vector<std::string> folders;
+  for (const std::string& path : {start.model_path(), start.bundle_path()}) {
+    if (!path.empty()) folders.push_back(std::filesystem::path(path).parent_path().string());
+  }
+  return ConfineToFolders(folders);
+}
+
 }  // namespace
 
 int RunJobProcess(int argc, char** argv, const JobCompiler& compiler) {
   CLI::App app("fusion-compile-job: compiles one model for fusiond, which starts it");
   pid_t parent = 0;
+  bool unconfined = false;
   std::vector<std::string> specified;
   app.add_option("--parent", parent, "process id of the fusiond that started this one")->required();
+  app.add_flag("--unconfined", unconfined, "open what the user may, and start and connect to anything");
   app.add_option("--fault", specified, "MODEL:STAGE:KIND")->group("");
   CLI11_PARSE(app, argc, argv);
   std::vector<Fault> faults;
   for (const std::string& text : specified) {
-    const std::vector<std::string> parts = absl::StrSplit(text, ':');
-    if (parts.size() != 3) return kExitUsage;
-    faults.push_back({parts[0], parts[1], parts[2]});
+    absl::StatusOr<Fault> fault = ParseFault(text);
+    if (!fault.ok()) return kExitUsage;
+    faults.push_back(*std::move(fault));
   }
   if (const absl::Status tied = TieToParent(parent); !tied.ok()) {
     std::fprintf(stderr, "%s\n", std::string(tied.message()).c_str());
@@ -113,6 +103,12 @@ int RunJobProcess(int argc, char** argv, const JobCompiler& compiler) {
   MessagePipe pipe(kInheritedFd);
   const v1::ToCompiler first = ReceiveOrExit(pipe);
   if (!first.has_start()) return kExitUsage;
+  if (!unconfined) {
+    if (const absl::Status confined = ConfineToFoldersOf(first.start()); !confined.ok()) {
+      std::fprintf(stderr, "%s\n", std::string(confined.message()).c_str());
+      return 1;
+    }
+  }
   v1::FromCompiler last;
   v1::CompileEnd& end = *last.mutable_end();
   if (const absl::Status done = Perform(pipe, first.start(), compiler, faults, &end); !done.ok()) {

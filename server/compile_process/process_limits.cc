@@ -10,7 +10,9 @@
 #include <fstream>
 #include <new>
 #include <string>
+#include <utility>
 
+#include "compiler/backends/confinement/confinement.h"
 #include "runtime/base/errno_status.h"
 
 namespace fusion {
@@ -48,6 +50,15 @@ absl::Status LimitMemory(int64_t size_bytes) {
   const struct rlimit bound = {static_cast<rlim_t>(size_bytes), static_cast<rlim_t>(size_bytes)};
   if (setrlimit(RLIMIT_DATA, &bound) != 0) return ErrnoStatus(errno, "cannot limit memory");
   return absl::OkStatus();
+}
+
+absl::Status ConfineToFolders(const std::vector<std::string>& folders) {
+  PathRules rules;
+  rules.read = MachinePaths();
+  for (std::string& path : SystemPaths()) rules.read.push_back(std::move(path));
+  rules.write = folders;
+  rules.write.emplace_back("/dev/null");
+  return ConfineThisProcess(Profile::kCompiler, rules);
 }
 
 int64_t DefaultMemoryLimit(int compilations) {

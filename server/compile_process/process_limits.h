@@ -5,6 +5,8 @@
 #include <sys/types.h>
 
 #include <cstdint>
+#include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 
@@ -23,6 +25,11 @@ absl::Status LimitMemory(int64_t size_bytes);
 // The bytes that a compilation may allocate, if that many run at once: three quarters of what the machine, or the
 // container that this process runs in, has, shared among them, and at least 1 GiB.
 int64_t DefaultMemoryLimit(int compilations);
+
+// From here on this process opens nothing but what lies below these folders and the system's libraries, makes no
+// socket, and starts no process and no program; threads and the sockets that it has stay. For a process with one
+// thread.
+absl::Status ConfineToFolders(const std::vector<std::string>& folders);
 
 }  // namespace fusion
 

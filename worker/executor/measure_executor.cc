@@ -66,6 +66,13 @@ absl::Status ErrorOf(const ChildResult& child, const v1::Task& task) {
 
 }  // namespace
 
+std::vector<std::string> MeasureExecutor::Command(const v1::Task& task, int threads) const {
+  std::vector<std::string> command = {options_.program, "--threads", absl::StrCat(threads)};
+  if (!options_.confine.empty()) command.insert(command.end(), {"--confine", options_.confine});
+  if (!task.job_id().empty()) command.insert(command.end(), {"--job", task.job_id()});
+  return command;
+}
+
 // For whole models the process prints the JSON form of the message.
 absl::Status MeasureExecutor::RunWhole(const v1::Task& task,
                                        const std::vector<std::pair<std::string, int64_t>>& bundles,
@@ -85,8 +92,8 @@ absl::Status MeasureExecutor::RunWhole(const v1::Task& task,
   ChildOptions options;
   options.deadline = options_.model_deadline;
   options.cancelled = context.cancelled;
-  std::vector<std::string> command = {options_.program, flag, "--threads", absl::StrCat(threads)};
-  if (!task.job_id().empty()) command.insert(command.end(), {"--job", task.job_id()});
+  std::vector<std::string> command = Command(task, threads);
+  command.insert(command.begin() + 1, flag);
   command.insert(command.end(), files.paths().begin(), files.paths().end());
   const absl::StatusOr<ChildResult> child = RunChild(command, options);
   if (!child.ok()) {
@@ -141,8 +148,7 @@ absl::StatusOr<std::string> MeasureExecutor::Execute(const v1::Task& task, const
     folder = named != nullptr && *named != 0 ? named : "/tmp";
   }
   v1::MeasurePayload request;
-  if (!request.ParseFromString(payload) ||
-      (request.items().empty() && !request.has_model() && !request.has_plans())) {
+  if (!request.ParseFromString(payload) || (request.items().empty() && !request.has_model() && !request.has_plans())) {
     return absl::InvalidArgumentError("the payload is no MeasurePayload");
   }
   if (request.has_model()) return RunModel(task, request.model(), folder, context);
@@ -154,8 +160,7 @@ absl::StatusOr<std::string> MeasureExecutor::Execute(const v1::Task& task, const
   if (task.timeout_ms() > 0) options.deadline = std::min(options.deadline, absl::Milliseconds(task.timeout_ms()));
   options.cancelled = context.cancelled;
   const int threads = task.threads() > 0 ? task.threads() : options_.default_threads;
-  std::vector<std::string> command = {options_.program, "--threads", absl::StrCat(threads)};
-  if (!task.job_id().empty()) command.insert(command.end(), {"--job", task.job_id()});
+  std::vector<std::string> command = Command(task, threads);
   command.insert(command.end(), files.paths().begin(), files.paths().end());
   absl::StatusOr<ChildResult> child = RunChild(command, options);
   if (!child.ok())

@@ -23,11 +23,13 @@ struct MeasureExecutorOptions {
   // For whole models: how to read their bundles, and the deadline of the process.
   BlobReader read_blob = nullptr;
   absl::Duration model_deadline = absl::Seconds(120);
+  std::string confine;  // the program's --confine: the kind of device, or none; empty: the flag is not given
 };
 
 // Executes MEASURE tasks: turns a MeasurePayload into MeasureResults. Each task runs in a process of its own, so a
-// kernel that crashes or hangs costs one task. The last output of the process becomes the evidence in the error. A whole
-// model that is too slow for its deadline is no error, since another attempt would end the same way: the result says so.
+// kernel that crashes or hangs costs one task. The last output of the process becomes the evidence in the error. A
+// whole model that is too slow for its deadline is no error, since another attempt would end the same way: the result
+// says so.
 class MeasureExecutor : public TaskExecutor {
  public:
   explicit MeasureExecutor(MeasureExecutorOptions options) : options_(std::move(options)) {}
@@ -44,6 +46,9 @@ class MeasureExecutor : public TaskExecutor {
   absl::Status RunWhole(const v1::Task& task, const std::vector<std::pair<std::string, int64_t>>& bundles,
                         const std::string& flag, int threads, const std::string& folder, const TaskContext& context,
                         google::protobuf::Message* result, std::string* not_done);
+
+  // The program with the flags that every task has.
+  std::vector<std::string> Command(const v1::Task& task, int threads) const;
 
   MeasureExecutorOptions options_;
 };

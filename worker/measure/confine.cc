@@ -4,9 +4,58 @@
 #include <sys/prctl.h>
 #include <sys/resource.h>
 
-namespace fusion {
+#include <cstdlib>
+#include <filesystem>
+#include <iterator>
+#include <string>
+#include <system_error>
+#include <vector>
 
-void Confine(int64_t most_data_bytes) {
+#include "absl/strings/str_cat.h"
+#include "compiler/backends/confinement/confinement.h"
+
+namespace fusion {
+namespace {
+
+// The value of the variable, else `otherwise`, which lies below the user's home unless it is absolute.
+std::string FolderOf(const char* variable, const std::string& otherwise) {
+  if (const char* value = std::getenv(variable); value != nullptr && *value != 0) return value;
+  if (otherwise.empty() || otherwise[0] == '/') return otherwise;
+  const char* home = std::getenv("HOME");
+  return home == nullptr ? "" : absl::StrCat(home, "/", otherwise);
+}
+
+// A rule needs the folder to be there.
+std::string MadeFolder(const std::string& folder) {
+  std::error_code ignored;
+  if (!folder.empty()) std::filesystem::create_directories(folder, ignored);
+  return folder;
+}
+
+void Append(std::vector<std::string>* all, std::vector<std::string> more) {
+  all->insert(all->end(), std::make_move_iterator(more.begin()), std::make_move_iterator(more.end()));
+}
+
+// The driver compiles by programs of the system, keeps what it has made, and uses the devices of GPUs.
+void AddOpenCl(PathRules* rules) {
+  Append(&rules->execute, {"/opt"});
+  Append(&rules->read, {"/etc/OpenCL", "/proc", "/sys"});
+  const std::string caches = FolderOf("XDG_CACHE_HOME", ".cache");
+  Append(&rules->write, {MadeFolder(FolderOf("POCL_CACHE_DIR", caches.empty() ? "" : caches + "/pocl")),
+                         FolderOf("TMPDIR", "/tmp"), "/dev/shm", "/dev/dri", "/dev/kfd"});
+}
+
+void AddCuda(PathRules* rules) {
+  Append(&rules->execute, {"/opt"});
+  Append(&rules->read, {"/etc/nvidia", "/proc", "/sys"});
+  Append(&rules->write, {MadeFolder(FolderOf("CUDA_CACHE_PATH", ".nv")), "/dev/shm", "/dev/nvidiactl",
+                         "/dev/nvidia-uvm", "/dev/nvidia-uvm-tools", "/dev/nvidia-modeset", "/dev/nvidia-caps"});
+  for (int gpu = 0; gpu < 16; ++gpu) rules->write.push_back(absl::StrCat("/dev/nvidia", gpu));
+}
+
+}  // namespace
+
+void LimitResources(int64_t most_data_bytes) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
   const auto limit = [](int resource, rlim_t value) {
@@ -17,6 +66,28 @@ void Confine(int64_t most_data_bytes) {
   limit(RLIMIT_FSIZE, rlim_t{1} << 30);  // kernels are loaded from a file in memory
   limit(RLIMIT_CPU, 600);
   limit(RLIMIT_DATA, static_cast<rlim_t>(most_data_bytes));
+}
+
+absl::Status Confine(const std::string& kind, const std::vector<std::string>& bundles) {
+  LimitResources();
+  if (kind == "none") return absl::OkStatus();
+  PathRules rules;
+  rules.read = MachinePaths();
+  Append(&rules.read, bundles);
+  if (kind == "cpu") {
+    Append(&rules.read, SystemPaths());
+    return ConfineThisProcess(Profile::kKernel, rules);
+  }
+  rules.execute = SystemPaths();
+  rules.write = {"/dev/null"};
+  if (kind == "opencl") {
+    AddOpenCl(&rules);
+  } else if (kind == "cuda") {
+    AddCuda(&rules);
+  } else {
+    return absl::InvalidArgumentError(absl::StrCat("no kernels of '", kind, "' can be confined"));
+  }
+  return ConfineThisProcess(Profile::kDriver, rules);
 }
 
 }  // namespace fusion

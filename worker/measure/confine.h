@@ -3,6 +3,10 @@
 #define FUSION_WORKER_MEASURE_CONFINE_H_
 
 #include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
 
 namespace fusion {
 
@@ -11,7 +15,12 @@ inline constexpr int64_t kMostDataBytes = int64_t{64} << 30;
 // Ends this process with its parent, and limits its CPU time, the files it writes and the memory it uses. Memory is
 // limited by RLIMIT_DATA, which counts what is writable and private, not by RLIMIT_AS, which would also count address
 // space that is only reserved: CUDA's driver reserves more than a machine has.
-void Confine(int64_t most_data_bytes = kMostDataBytes);
+void LimitResources(int64_t most_data_bytes = kMostDataBytes);
+
+// Limits resources, and confines the process to what kernels of `kind` ("cpu", "opencl", "cuda") need: these bundles,
+// the system's libraries, and for a kind with a driver its devices, caches and helper programs. "none" leaves it with
+// the limits. Fails with INVALID_ARGUMENT for another kind, and as ConfineThisProcess does.
+absl::Status Confine(const std::string& kind, const std::vector<std::string>& bundles);
 
 }  // namespace fusion
 

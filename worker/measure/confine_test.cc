@@ -16,10 +16,10 @@ void* Map(size_t bytes, int protection) {
 
 // In a process of its own, because limits cannot be lifted again. The exit code says what went wrong.
 [[noreturn]] void UseMemory() {
-  Confine();
+  LimitResources();
   // CUDA's driver does this when it starts: it reserves addresses for the memory of every device, and of the host.
   if (Map(size_t{512} << 30, PROT_NONE) == MAP_FAILED) _exit(1);
-  Confine(int64_t{256} << 20);
+  LimitResources(int64_t{256} << 20);
   if (Map(size_t{64} << 30, PROT_NONE) == MAP_FAILED) _exit(2);
   if (Map(size_t{64} << 20, PROT_READ | PROT_WRITE) == MAP_FAILED) _exit(3);
   if (Map(size_t{512} << 20, PROT_READ | PROT_WRITE) != MAP_FAILED) _exit(4);
@@ -29,6 +29,12 @@ void* Map(size_t bytes, int protection) {
 TEST(ConfineDeathTest, AddressSpaceMayBeReservedAndMemoryIsLimited) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   EXPECT_EXIT(UseMemory(), testing::ExitedWithCode(0), "");
+}
+
+TEST(ConfineDeathTest, AnUnknownKindIsRefused) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  EXPECT_EXIT(_exit(Confine("abacus", {}).code() == absl::StatusCode::kInvalidArgument ? 0 : 1),
+              testing::ExitedWithCode(0), "");
 }
 
 }  // namespace

@@ -2,6 +2,8 @@
 // of its own because the code that it runs may crash or never end; the worker kills it at the deadline. It connects to
 // nothing and writes only to its stdout.
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
@@ -123,7 +125,8 @@ absl::StatusOr<std::string> MeasureKernels(const std::vector<std::string>& paths
 int main(int argc, char** argv) {
   int threads = 1;
   enum class What { kKernels, kTimeModels, kVerifyModel, kTimePlans } what = What::kKernels;
-  std::string job;  // for people: process lists and this program's last words name it
+  std::string kind = "cpu";  // of the bundles
+  std::string job;           // for people: process lists and this program's last words name it
   std::vector<std::string> paths;
   bool well_formed = true;
   for (int i = 1; i < argc; ++i) {
@@ -135,6 +138,9 @@ int main(int argc, char** argv) {
       what = What::kVerifyModel;
     } else if (std::strcmp(argv[i], "--plans") == 0) {
       what = What::kTimePlans;
+    } else if (std::strcmp(argv[i], "--confine") == 0) {
+      well_formed = well_formed && ++i < argc;
+      if (well_formed) kind = argv[i];
     } else if (std::strcmp(argv[i], "--job") == 0) {
       well_formed = well_formed && ++i < argc;
       if (well_formed) job = absl::StrCat("job ", argv[i], ": ");
@@ -149,10 +155,15 @@ int main(int argc, char** argv) {
                  "usage: fusion-measure BUNDLE... [--threads N] [--job ID]\n"
                  "       fusion-measure --models BUNDLE UNFUSED [--threads N] [--job ID]\n"
                  "       fusion-measure --verify BUNDLE REFERENCE [--threads N] [--job ID]\n"
-                 "       fusion-measure --plans BUNDLE [--threads N] [--job ID]\n");
+                 "       fusion-measure --plans BUNDLE [--threads N] [--job ID]\n"
+                 "--confine KIND: what bundles of this kind (cpu, opencl, cuda) need is all that they can do; none: no "
+                 "confinement [cpu]\n");
     return 2;
   }
-  fusion::Confine();
+  if (const absl::Status confined = fusion::Confine(kind, paths); !confined.ok()) {
+    std::fprintf(stderr, "%s%s\n", job.c_str(), std::string(confined.message()).c_str());
+    return 1;
+  }
   const auto run = [&]() -> absl::StatusOr<std::string> {
     switch (what) {
       case What::kTimeModels:
@@ -172,5 +183,6 @@ int main(int argc, char** argv) {
     return 1;
   }
   std::printf("%s\n", text->c_str());
-  return 0;
+  std::fflush(nullptr);
+  _exit(0);  // destructors would only take time, and a leak checker could not look into a confined process
 }

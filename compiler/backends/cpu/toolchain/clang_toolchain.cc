@@ -133,7 +133,8 @@ absl::StatusOr<std::string> ClangToolchain::BuildOne(const BuildUnit& unit, cons
   child.cpu_limit = options_.unit_cpu_limit;
   child.cancelled = cancelled;
 
-  std::vector<std::string> compile = {options_.compiler};
+  std::vector<std::string> compile = options_.launcher;
+  compile.push_back(options_.compiler);
   for (const std::string& flag : Flags(unit.march)) compile.push_back(flag);
   compile.insert(compile.end(), options_.more_flags.begin(), options_.more_flags.end());
   for (const char* arg : {"-c", "kernel.cc", "-o", "kernel.o"}) compile.push_back(arg);
@@ -146,6 +147,7 @@ absl::StatusOr<std::string> ClangToolchain::BuildOne(const BuildUnit& unit, cons
     link = {options_.compiler, "--target=aarch64-linux-gnu", "-shared", "-nostdlib", "-s", "-o", "kernel.so",
             "kernel.o"};
   }
+  link.insert(link.begin(), options_.launcher.begin(), options_.launcher.end());
   ASSIGN_OR_RETURN(ChildResult linked, RunChild(link, child));
   RETURN_IF_ERROR(ToStatus(linked, "ld on a generated kernel"));
 

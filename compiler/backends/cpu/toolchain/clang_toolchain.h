@@ -22,6 +22,7 @@ struct ClangToolchainOptions {
   std::string temp_folder;                           // empty: $TMPDIR or /tmp
   std::function<bool()> cancelled;                   // may be empty; called from several threads
   std::vector<std::string> more_flags;               // added after Flags(); for tests that build much and time nothing
+  std::vector<std::string> launcher;                 // a program, with arguments, that starts each compiler and linker
 };
 
 class ClangToolchain : public LocalToolchain {

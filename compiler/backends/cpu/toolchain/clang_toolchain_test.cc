@@ -1,12 +1,17 @@
 #include "compiler/backends/cpu/toolchain/clang_toolchain.h"
 
+#include <arpa/inet.h>
 #include <dlfcn.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
 
 #include "absl/strings/str_cat.h"
+#include "compiler/backends/confinement/confinement.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -52,6 +57,59 @@ TEST(ClangToolchain, SeveralUnitsKeepTheirOrderAndAreReproducible) {
   ASSERT_TRUE(first.ok() && second.ok());
   EXPECT_EQ(*first, *second);
   EXPECT_NE((*first)[0], (*first)[1]);
+}
+
+TEST(ClangToolchain, AConfinedCompilerMakesTheSameBytes) {
+  if (const absl::Status can = CheckConfinement(); !can.ok()) GTEST_SKIP() << can;
+  ClangToolchainOptions options;
+  options.launcher = {FUSION_CONFINE};
+  const auto confined = ClangToolchain::Create(options);
+  ASSERT_TRUE(confined.ok()) << confined.status();
+  const std::vector<BuildUnit> units = {Unit("#include <math.h>\nextern \"C\" float f(float x) { return expf(x); }")};
+  const auto binaries = (*confined)->Build(units);
+  ASSERT_TRUE(binaries.ok()) << binaries.status();
+  EXPECT_EQ(*binaries, MakeToolchain()->Build(units).value());
+  EXPECT_THAT(std::string((*confined)->Build({Unit("syntax error")}).status().message()), HasSubstr("error:"));
+}
+
+// A compiler that the text of a kernel has taken over: a script that does harm before it compiles.
+TEST(ClangToolchain, ACompilerThatConnectsOrReadsTheDatabaseIsRefused) {
+  if (const absl::Status can = CheckConfinement(); !can.ok()) GTEST_SKIP() << can;
+  const std::string folder = absl::StrCat("/tmp/fusion-hostile-compiler-", getpid());
+  std::filesystem::create_directories(folder + "/toolchain/bin");
+  std::ofstream(folder + "/fusion.db") << "models of others";
+  const int listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  sockaddr_in address = {};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t length = sizeof address;
+  ASSERT_EQ(bind(listener, reinterpret_cast<sockaddr*>(&address), length), 0);
+  ASSERT_EQ(getsockname(listener, reinterpret_cast<sockaddr*>(&address), &length), 0);
+  ASSERT_EQ(listen(listener, 9), 0);
+  std::vector<std::string> attacks = {absl::StrCat("exec 3<>/dev/tcp/127.0.0.1/", ntohs(address.sin_port)),
+                                      absl::StrCat("kill -0 ", getpid())};
+  if (LevelOfThisMachine().landlock > 0) {
+    attacks.push_back(absl::StrCat("cat ", folder, "/fusion.db"));
+    attacks.push_back(absl::StrCat("echo x > ", folder, "/new"));
+  }
+  for (const std::string& attack : attacks) {
+    ClangToolchainOptions options;
+    options.compiler = folder + "/toolchain/bin/clang++";
+    std::ofstream(options.compiler) << "#!/bin/bash\n[ \"$1\" = --version ] && exec clang++ --version\n(" << attack
+                                    << ") >/dev/null 2>&1 && { echo HARM DONE >&2; exit 1; }\nexec clang++ \"$@\"\n";
+    std::filesystem::permissions(options.compiler, std::filesystem::perms::owner_all);
+    const auto build = [&] {
+      auto toolchain = ClangToolchain::Create(options);
+      EXPECT_TRUE(toolchain.ok()) << toolchain.status();
+      return (*toolchain)->Build({Unit("extern \"C\" int f() { return 1; }")}).status();
+    };
+    EXPECT_THAT(std::string(build().message()), HasSubstr("HARM DONE")) << attack << " does not work anyway";
+    options.launcher = {FUSION_CONFINE};
+    const absl::Status confined = build();
+    EXPECT_TRUE(confined.ok()) << attack << ": " << confined;
+  }
+  close(listener);
+  std::filesystem::remove_all(folder);
 }
 
 TEST(ClangToolchain, DiagnosticIsInternalAndNothingStays) {
