@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
 #include "compiler/backends/confinement/confinement.h"
 
 namespace fusion {
@@ -39,7 +40,7 @@ void Append(std::vector<std::string>* all, std::vector<std::string> more) {
 // The driver compiles by programs of the system, keeps what it has made, and uses the devices of GPUs.
 void AddOpenCl(PathRules* rules) {
   Append(&rules->execute, {"/opt"});
-  Append(&rules->read, {"/etc/OpenCL", "/proc", "/sys"});
+  Append(&rules->read, {FolderOf("OCL_ICD_VENDORS", "/etc/OpenCL"), "/proc", "/sys"});
   const std::string caches = FolderOf("XDG_CACHE_HOME", ".cache");
   Append(&rules->write, {MadeFolder(FolderOf("POCL_CACHE_DIR", caches.empty() ? "" : caches + "/pocl")),
                          FolderOf("TMPDIR", "/tmp"), "/dev/shm", "/dev/dri", "/dev/kfd"});
@@ -79,6 +80,7 @@ absl::Status Confine(const std::string& kind, const std::vector<std::string>& bu
     return ConfineThisProcess(Profile::kKernel, rules);
   }
   rules.execute = SystemPaths();
+  Append(&rules.execute, absl::StrSplit(FolderOf("LD_LIBRARY_PATH", ""), ':', absl::SkipEmpty()));
   rules.write = {"/dev/null"};
   if (kind == "opencl") {
     AddOpenCl(&rules);
