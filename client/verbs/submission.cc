@@ -219,10 +219,9 @@ void AddPlanFlags(CompilationFlags* flags, std::vector<Option>* options) {
   options->push_back(
       {"--planner",
        "how operators are grouped into kernels: dnnfusion; dnnfusion-listing, the paper's rules alone; none, "
-       "a kernel for each; fusion_stitching, memory-intensive operators in large kernels; xla_like and tvm_like, the "
-       "fixed "
-       "rules of other compilers, to compare with; souffle and souffle-paper, one program that is cut where the price "
-       "or the "
+       "a kernel for each; fusion_stitching, memory-intensive operators in large kernels; power_fusion, kernels that "
+       "move the fewest bytes; xla_like and tvm_like, the fixed rules of other compilers, to compare with; souffle and "
+       "souffle-paper, one program that is cut where the price or the "
        "paper's rule says so; auto, the best of all",
        &flags->planner});
   options->push_back(

@@ -216,6 +216,7 @@ absl::StatusOr<FusionKernel> MakeFusionKernel(const ecg::Graph& graph, const Fus
     result.hand_overs.push_back({lowered.value_of_tensor[request.tensor], request.consumer,
                                  RealisedScope(scheduled->hand_overs, request, options.hand_overs)});
   }
+  result.phase_members = std::move(scheduled->phase_origins);
   result.reason = scheduled->reason;
   result.fits = scheduled->within;
   result.choices = std::move(scheduled->choices);
@@ -256,6 +257,7 @@ absl::Status CheckRealised(const ecg::Graph& graph, const FusionBlock& fusion_bl
 FusionBlockAccount AccountOf(const FusionKernel& kernel, const DeviceModel& typical, int threads) {
   FusionBlockAccount account;
   account.phases = static_cast<int64_t>(kernel.kernel.phases.size());
+  account.phase_members = kernel.phase_members;
   for (const movement::Phase& phase : kernel.kernel.phases) account.tasks = std::max(account.tasks, phase.tasks());
   for (const int64_t groups : movement::LaunchedWorkGroups(kernel.kernel, typical.work_group_size)) {
     account.work_groups = std::max(account.work_groups, groups);

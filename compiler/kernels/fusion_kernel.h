@@ -37,7 +37,10 @@ struct FusionKernel {
   movement::Kernel kernel;
   std::vector<KernelArg> args;               // parallel to the kernel- and device-scope buffers
   std::vector<RealisedHandOver> hand_overs;  // every one between two nodes of the fusion block
-  std::string reason;                        // why it has several phases; empty where its stages share a task
+  // Parallel to the kernel's phases: the positions of the members for which it computes, ascending. Empty for a
+  // routine.
+  std::vector<std::vector<int>> phase_members;
+  std::string reason;  // why it has several phases; empty where its stages share a task
   // OK, or why the fusion block should not be one kernel: a hand-over goes further than the plan allows by default, or
   // the kernel would need too many registers. FAILED_PRECONDITION.
   absl::Status fits;

@@ -87,6 +87,9 @@ struct LevelBytes {
 // The demands and the cost of one kernel.
 struct FusionBlockAccount {
   int64_t phases = 1;                  // barriers of the device: one less
+  // By phase: the positions of the members for which it computes, ascending. A member may be computed again in a later
+  // phase; a reduction in two phases is split. Empty where the kernel is a routine.
+  std::vector<std::vector<int>> phase_members;
   int64_t tasks = 0;                   // of the phase that has most
   int64_t work_groups = 0;             // of the launch that has most
   int64_t scratch_bytes = 0;           // of a task

@@ -65,6 +65,19 @@ std::vector<StageHandOver> HandOversOf(const te::Program& program, const movemen
   return result;
 }
 
+std::vector<std::vector<int>> PhaseOriginsOf(const te::Program& program, const movement::Kernel& kernel) {
+  std::vector<std::vector<int>> phases;
+  for (const movement::Phase& phase : kernel.phases) {
+    std::set<int> origins;
+    for (const movement::Step& step : phase.steps) {
+      const std::vector<int>& of_stage = program.tes[step.stage].origins;
+      origins.insert(of_stage.begin(), of_stage.end());
+    }
+    phases.emplace_back(origins.begin(), origins.end());
+  }
+  return phases;
+}
+
 Scope RealisedScope(const std::vector<StageHandOver>& hand_overs, const HandOverRequest& request,
                     const std::vector<HandOverRequest>& all) {
   Scope scope = Scope::kLane;

@@ -34,6 +34,9 @@ struct HandOverRequest {
 // Returns the hand-overs between different stages, in program order. Every step of the kernel must name its stage.
 std::vector<StageHandOver> HandOversOf(const te::Program& program, const movement::Kernel& kernel);
 
+// Returns, by phase of the kernel, the origins for which it computes, ascending. Every step must name its stage.
+std::vector<std::vector<int>> PhaseOriginsOf(const te::Program& program, const movement::Kernel& kernel);
+
 // Returns the furthest scope at which what the request's producer makes comes to a stage of its consumer: the tensor
 // itself or, where its last expression was inlined into its readers, what is left of the producer in other stages.
 // kLane where nothing is, because the two were merged. `all` says which tensors are hand-overs of their own.

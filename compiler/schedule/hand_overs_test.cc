@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -51,6 +52,22 @@ TEST(HandOversOf, AnotherPhaseWaitsForAllTasks) {
   const std::vector<StageHandOver> hand_overs = HandOversOf(program, scheduled.kernel);
   ASSERT_EQ(hand_overs.size(), 1u);
   EXPECT_EQ(hand_overs[0].scope, Scope::kDevice);
+}
+
+TEST(PhaseOriginsOf, NamesWhatEachPhaseComputesFor) {
+  const te::Program rows = Normalized(256, 512);
+  const ScheduledFusionBlock one = OrFail(ScheduleFusionBlock(rows, {}, Device()));
+  EXPECT_EQ(PhaseOriginsOf(rows, one.kernel), (std::vector<std::vector<int>>{{3, 4}}));
+  EXPECT_EQ(one.phase_origins, PhaseOriginsOf(rows, one.kernel));
+  DeviceModel many = Device();
+  many.parallel_units = 64;
+  const te::Program row = Normalized(1, 1 << 20);
+  const ScheduledFusionBlock several = OrFail(ScheduleFusionBlock(row, {}, many));
+  ASSERT_GT(several.phase_origins.size(), 1u);
+  EXPECT_EQ(several.phase_origins.size(), several.kernel.phases.size());
+  EXPECT_EQ(several.phase_origins.front(), std::vector<int>{3});
+  const std::vector<int>& last = several.phase_origins.back();
+  EXPECT_TRUE(std::find(last.begin(), last.end(), 4) != last.end());
 }
 
 HandOverRequest Request(te::TensorId tensor, int producer, int consumer, Scope nearest, Scope furthest, bool asked) {

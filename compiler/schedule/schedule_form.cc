@@ -91,6 +91,7 @@ absl::StatusOr<ScheduledFusionBlock> ScheduleForm(const te::Program& program,
   draft.kernel.next_axis = draft.axes.next();
   RETURN_IF_ERROR(VerifySchedule(draft.kernel));
   result.hand_overs = HandOversOf(program, draft.kernel);
+  result.phase_origins = PhaseOriginsOf(program, draft.kernel);
   for (StageHandOver& hand_over : result.hand_overs) {
     const auto why = draft.not_in_registers.find(hand_over.tensor);
     if (hand_over.scope == Scope::kBlock && why != draft.not_in_registers.end()) hand_over.why = why->second;

@@ -18,6 +18,7 @@ namespace fusion {
 struct ScheduledFusionBlock {
   movement::Kernel kernel;
   std::vector<StageHandOver> hand_overs;  // between the stages of the form that was taken
+  std::vector<std::vector<int>> phase_origins;  // parallel to the kernel's phases; empty for a routine
   std::string reason;                     // why the stages do not all share a task; empty where they do
   // OK, or why the fusion block should not be one kernel: a hand-over that nothing was asked of goes further than the
   // default allows. FAILED_PRECONDITION.

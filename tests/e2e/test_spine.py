@@ -122,7 +122,7 @@ class SpineTest(harness.ServerTest):
     def test_planners_stand_side_by_side(self):
         model = self.write("compared.onnx", onnx_model.elementwise_and_softmax(seed=4))
         rows = {row["planner"]: row for row in self.ctl("plan", model, "--compare", "-o", "json").json()}
-        for planner in ("none", "dnnfusion", "xla_like", "tvm_like", "fusion_stitching"):
+        for planner in ("none", "dnnfusion", "xla_like", "tvm_like", "fusion_stitching", "power_fusion"):
             self.assertGreater(rows[planner]["launches"], 0, planner)
             self.assertGreater(rows[planner]["estimate_ms"], 0, planner)
             self.assertGreater(sum(rows[planner]["bytes"].values()), 0, planner)

@@ -3,6 +3,7 @@
 #include "compiler/plan/planners/dnnfusion/dnnfusion.h"
 #include "compiler/plan/planners/fusion_stitching/fusion_stitching.h"
 #include "compiler/plan/planners/none/none.h"
+#include "compiler/plan/planners/power_fusion/power_fusion.h"
 #include "compiler/plan/planners/souffle/souffle.h"
 #include "compiler/plan/planners/tvm_like/tvm_like.h"
 #include "compiler/plan/planners/xla_like/xla_like.h"
@@ -19,6 +20,7 @@ const std::vector<const Planner*>& Planners() {
       XlaLikePlanner(),
       TvmLikePlanner(),
       FusionStitchingPlanner(),
+      PowerFusionPlanner(),
       SoufflePlanner(),
       SoufflePaperPlanner(),
   };

@@ -14,7 +14,7 @@
 namespace fusion {
 namespace {
 
-constexpr char kName[] = "auto", kUnfusedPlanner[] = "none";
+constexpr char kName[] = "auto", kUnfusedPlanner[] = "none", kLeftOut[] = "power_fusion";
 // The median error of the price of a whole plan at typical rates, as a part of its time (decision 35). Without a
 // measurement a smaller difference decides nothing: ResNet-50 in 31 kernels was estimated 3% faster than in 49, and was
 // slower by a fifth.
@@ -77,10 +77,11 @@ bool RestsOnMeasurements(const FusionPlan& plan) {
   });
 }
 
-// The other planners, the preferred one first.
+// The other planners, the preferred one first. `power_fusion` asks for so many schedules that both together would
+// exceed what a planner may ask for (planners_test.cc).
 std::vector<std::string> Others() {
   std::vector<std::string> names = PlannerNames();
-  std::erase(names, kName);
+  std::erase_if(names, [](const std::string& name) { return name == kName || name == kLeftOut; });
   std::stable_partition(names.begin(), names.end(), [](const std::string& name) { return name == kPreferredPlanner; });
   return names;
 }

@@ -85,7 +85,8 @@ TEST(Auto, OffersEveryPlannersPlanAndTakesTheBest) {
   FakeOracle oracle;
   const FusionPlan plan = Plan(oracle);
   for (const std::string& name : PlannerNames()) {
-    if (name == "auto") continue;
+    // `power_fusion` schedules too much to be asked beside all others.
+    if (name == "auto" || name == "power_fusion") continue;
     const OfferedPlan* offer = Find(plan, name);
     ASSERT_NE(offer, nullptr) << name;
     EXPECT_FALSE(offer->plan.fusion_blocks.empty()) << name << ": " << offer->reason;
