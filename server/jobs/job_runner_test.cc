@@ -28,14 +28,21 @@ class JobRunnerTest : public ::testing::Test {
     farm_.Stop();
     runner_->Stop();
   }
-  void Make(int compile_threads, CompilerFunctions compiler) {
+  using Compile = decltype(CompilerFunctions::compile);
+  void Make(int compile_threads, Compile compile) {
     JobRunnerOptions options;
     options.work_folder = absl::StrCat(state_.folder(), "/work");
     options.compile_threads = compile_threads;
     options.first_worker_grace = absl::ZeroDuration();
     options.max_in_flight = 3;
+    CompilerFunctions compiler{std::move(compile), FakePlan, {"dnnfusion", "none"}, FakeCheckRule};
     runner_ = std::make_unique<JobRunner>(options, std::move(compiler), &state_.store(), &state_.artifacts(), &farm_,
                                           &metrics_);
+  }
+  void Begin() {
+    farm_.Start();
+    ASSERT_TRUE(runner_->Restore().ok());
+    runner_->Start();
   }
   // A request to compile a model with these bytes for a device whose model is stored.
   v1::SubmitRequest Model(const std::string& bytes, const std::string& target = "cuda:sm_90") {
@@ -94,10 +101,9 @@ class JobRunnerTest : public ::testing::Test {
 
   testing::TemporaryState state_;
   Metrics metrics_;
-  Farm farm_{&state_.store(), &state_.artifacts(), &metrics_,
-             [](const TaskRow&, const std::string&, const std::string&, const AttachedWorker&) {
-               return AcceptedRows();
-             }};
+  Farm farm_{
+      &state_.store(), &state_.artifacts(), &metrics_,
+      [](const TaskRow&, const std::string&, const std::string&, const AttachedWorker&) { return AcceptedRows(); }};
   std::unique_ptr<JobRunner> runner_;
 };
 
@@ -106,19 +112,16 @@ TEST_F(JobRunnerTest, AJobThatComesBeforeTheStartRunsOnce) {
   std::map<std::string, int> runs;
   int begun = 0;
   bool go_on = false;
-  Make(2, {[&](const ModelFiles& files, const CompileOptions& options, const CompileContext& context,
-               const std::string& path) {
-             {
-               absl::MutexLock lock(&mutex);
-               ++runs[files.model_name];
-               ++begun;
-               mutex.Await(absl::Condition(&go_on));
-             }
-             return FakeCompile(files, options, context, path);
-           },
-           FakePlan,
-           {"dnnfusion", "none"},
-           FakeCheckRule});
+  Make(2, [&](const ModelFiles& files, const CompileOptions& options, const CompileContext& context,
+              const std::string& path) {
+    {
+      absl::MutexLock lock(&mutex);
+      ++runs[files.model_name];
+      ++begun;
+      mutex.Await(absl::Condition(&go_on));
+    }
+    return FakeCompile(files, options, context, path);
+  });
   farm_.Start();
   ASSERT_TRUE(runner_->Restore().ok());
   const std::string early = Submit(Model("ok early"));
@@ -136,10 +139,8 @@ TEST_F(JobRunnerTest, AJobThatComesBeforeTheStartRunsOnce) {
 }
 
 TEST_F(JobRunnerTest, JobsThatWaitForAWorkerKeepNoOtherJobFromRunning) {
-  Make(1, {FakeCompile, FakePlan, {"dnnfusion", "none"}, FakeCheckRule});
-  farm_.Start();
-  ASSERT_TRUE(runner_->Restore().ok());
-  runner_->Start();
+  Make(1, FakeCompile);
+  Begin();
   v1::SubmitRequest first_of_its_kind = Model("ok", "cpu"), builder = Model("build 1");
   for (v1::SubmitRequest* request : {&first_of_its_kind, &builder}) request->set_queue_timeout_ms(60000);
   const std::string waits_for_device = Submit(first_of_its_kind);
@@ -153,19 +154,15 @@ TEST_F(JobRunnerTest, JobsThatWaitForAWorkerKeepNoOtherJobFromRunning) {
 
 TEST_F(JobRunnerTest, ACompilationThatDiesIsTriedOnceMore) {
   std::atomic<int> deadly_runs{0}, shaky_runs{0};
-  Make(2, {[&](const ModelFiles& files, const CompileOptions& options, const CompileContext& context,
-               const std::string& path) -> absl::StatusOr<CompileAccount> {
-             context.progress({"simplify", 0, 0, ""});
-             if (files.model_name == "ok deadly" && ++deadly_runs > 0) return ProcessEndedError("signal", "it fell");
-             if (files.model_name == "ok shaky" && ++shaky_runs == 1) return ProcessEndedError("memory", "it grew");
-             return FakeCompile(files, options, context, path);
-           },
-           FakePlan,
-           {"dnnfusion", "none"},
-           FakeCheckRule});
-  farm_.Start();
-  ASSERT_TRUE(runner_->Restore().ok());
-  runner_->Start();
+  Make(2,
+       [&](const ModelFiles& files, const CompileOptions& options, const CompileContext& context,
+           const std::string& path) -> absl::StatusOr<CompileAccount> {
+         context.progress({"simplify", 0, 0, ""});
+         if (files.model_name == "ok deadly" && ++deadly_runs > 0) return ProcessEndedError("signal", "it fell");
+         if (files.model_name == "ok shaky" && ++shaky_runs == 1) return ProcessEndedError("memory", "it grew");
+         return FakeCompile(files, options, context, path);
+       });
+  Begin();
   const std::string deadly = Submit(Model("ok deadly")), shaky = Submit(Model("ok shaky")), well = Submit(Model("ok"));
   const JobRow failed = AwaitEnd(deadly);
   EXPECT_EQ(failed.state, JobPhase::kFailed);
@@ -197,11 +194,9 @@ TEST_F(JobRunnerTest, StartsOfTheServerCountForNoJobButDeathsOutliveThem) {
       ASSERT_TRUE(state_.store().CountJobAttempt(job.id, event.SerializeAsString()).ok());
     }
   }
-  Make(2, {[&](const ModelFiles&, const CompileOptions&, const CompileContext&, const std::string&)
-               -> absl::StatusOr<CompileAccount> { return ProcessEndedError("signal", "it fell again"); },
-           FakePlan,
-           {"dnnfusion", "none"},
-           FakeCheckRule});
+  Make(2,
+       [&](const ModelFiles&, const CompileOptions&, const CompileContext&, const std::string&)
+           -> absl::StatusOr<CompileAccount> { return ProcessEndedError("signal", "it fell again"); });
   farm_.Start();
   ASSERT_TRUE(runner_->Restore().ok());
   EXPECT_EQ(state_.store().GetJob("j-2")->state, JobPhase::kFailed) << "the server died before it stored the end";
@@ -216,16 +211,13 @@ TEST_F(JobRunnerTest, OwnersTakeTurnsAndHaveSoManyJobsInFlight) {
   absl::Mutex mutex;
   std::vector<std::string> order;
   bool go_on = false;
-  Make(1, {[&](const ModelFiles& files, const CompileOptions& options, const CompileContext& context,
-               const std::string& path) {
-             absl::MutexLock lock(&mutex);
-             order.push_back(files.model_name);
-             mutex.Await(absl::Condition(&go_on));
-             return FakeCompile(files, options, context, path);
-           },
-           FakePlan,
-           {"dnnfusion", "none"},
-           FakeCheckRule});
+  Make(1, [&](const ModelFiles& files, const CompileOptions& options, const CompileContext& context,
+              const std::string& path) {
+    absl::MutexLock lock(&mutex);
+    order.push_back(files.model_name);
+    mutex.Await(absl::Condition(&go_on));
+    return FakeCompile(files, options, context, path);
+  });
   farm_.Start();
   ASSERT_TRUE(runner_->Restore().ok());
   const auto submit = [&](const std::string& owner, const std::string& model) {
@@ -256,19 +248,14 @@ TEST_F(JobRunnerTest, AnEarlyBundleIsTheUnfusedFormAndIsOfferedWhileTheJobGoesOn
   absl::Mutex mutex;
   bool go_on = false;
   std::vector<std::string> compiled;
-  Make(1, {[&](const ModelFiles& files, const CompileOptions& options, const CompileContext& context,
-               const std::string& path) {
-             absl::MutexLock lock(&mutex);
-             compiled.push_back(absl::StrCat(options.planner, " ", options.tune));
-             if (options.planner != "none") mutex.Await(absl::Condition(&go_on));
-             return FakeCompile(files, options, context, path);
-           },
-           FakePlan,
-           {"dnnfusion", "none"},
-           FakeCheckRule});
-  farm_.Start();
-  ASSERT_TRUE(runner_->Restore().ok());
-  runner_->Start();
+  Make(1, [&](const ModelFiles& files, const CompileOptions& options, const CompileContext& context,
+              const std::string& path) {
+    absl::MutexLock lock(&mutex);
+    compiled.push_back(absl::StrCat(options.planner, " ", options.tune));
+    if (options.planner != "none") mutex.Await(absl::Condition(&go_on));
+    return FakeCompile(files, options, context, path);
+  });
+  Begin();
   v1::SubmitRequest request = Model("ok");
   request.set_early_bundle(true);
   const std::string id = Submit(request);
@@ -300,17 +287,13 @@ TEST_F(JobRunnerTest, AnEarlyBundleIsTheUnfusedFormAndIsOfferedWhileTheJobGoesOn
 }
 
 TEST_F(JobRunnerTest, AJobGoesOnWithoutAnEarlyBundleThatCannotBeMade) {
-  Make(1, {[&](const ModelFiles& files, const CompileOptions& options, const CompileContext& context,
-               const std::string& path) -> absl::StatusOr<CompileAccount> {
-             if (options.planner == "none") return ProcessEndedError("memory", "it grew");
-             return FakeCompile(files, options, context, path);
-           },
-           FakePlan,
-           {"dnnfusion", "none"},
-           FakeCheckRule});
-  farm_.Start();
-  ASSERT_TRUE(runner_->Restore().ok());
-  runner_->Start();
+  Make(1,
+       [&](const ModelFiles& files, const CompileOptions& options, const CompileContext& context,
+           const std::string& path) -> absl::StatusOr<CompileAccount> {
+         if (options.planner == "none") return ProcessEndedError("memory", "it grew");
+         return FakeCompile(files, options, context, path);
+       });
+  Begin();
   v1::SubmitRequest request = Model("ok");
   request.set_early_bundle(true);
   const std::string id = Submit(request);

@@ -100,12 +100,14 @@ absl::StatusOr<JobRunner::Checked> JobRunner::Check(const v1::SubmitRequest& req
     device =
         farm_->AwaitDevice(wish, options_.first_worker_grace, [&] { return hung_up() || !options_.is_expected(kind); });
   }
-  // A job may wait for another worker of a target that is there.
-  ASSIGN_OR_RETURN(const std::optional<AttachedWorker> any_device, KnownDevice(options.target));
-  if (!any_device.has_value() && options.target != "cpu") {
-    return absl::FailedPreconditionError(absl::StrCat("no worker for target '", options.target,
-                                                      "'; kinds attached: ", farm_->AttachedKinds(),
-                                                      "; without one: ", absl::StrJoin(StoredTargets(), ", ")));
+  if (!device.has_value() && options.target != "cpu") {
+    // A job may wait for another worker of a target that is there.
+    ASSIGN_OR_RETURN(const std::optional<AttachedWorker> any_device, KnownDevice(options.target));
+    if (!any_device.has_value()) {
+      return absl::FailedPreconditionError(absl::StrCat("no worker for target '", options.target,
+                                                        "'; kinds attached: ", farm_->AttachedKinds(),
+                                                        "; without one: ", absl::StrJoin(StoredTargets(), ", ")));
+    }
   }
   Checked checked{std::move(options), device.value_or(AttachedWorker{})};
   if (device.has_value()) RETURN_IF_ERROR(TakeProfiledRates(&checked.device.device));
