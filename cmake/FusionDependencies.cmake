@@ -12,4 +12,5 @@ find_package(gRPC CONFIG REQUIRED)
 find_package(spdlog CONFIG REQUIRED)
 find_package(SQLite3 REQUIRED)
 find_package(prometheus-cpp CONFIG REQUIRED)
+pkg_check_modules(JEMALLOC REQUIRED IMPORTED_TARGET jemalloc)
 pkg_check_modules(LIBZIP REQUIRED IMPORTED_TARGET libzip)   # its CONFIG file is broken in Debian 12

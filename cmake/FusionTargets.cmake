@@ -15,6 +15,15 @@ function(fusion_library name)
   endif()
 endfunction()
 
+# fusion_use_jemalloc(program)  Compilers allocate millions of small nodes and take two thirds of the time with jemalloc. Nothing
+# names its symbols, which must not make the linker drop it. Sanitizers bring allocators of their own.
+function(fusion_use_jemalloc program)
+  if(NOT CMAKE_CXX_FLAGS MATCHES "-fsanitize")
+    target_link_options(${program} PRIVATE LINKER:--no-as-needed)
+    target_link_libraries(${program} PRIVATE PkgConfig::JEMALLOC)
+  endif()
+endfunction()
+
 # fusion_test(name SRCS ... [DEPS ...] [LABELS ...])  One GoogleTest binary, one ctest entry.
 function(fusion_test name)
   cmake_parse_arguments(ARG "" "TIMEOUT" "SRCS;DEPS;LABELS" ${ARGN})
