@@ -15,13 +15,6 @@
 #include "server/jobs/progress_throttle.h"
 
 namespace fusion {
-namespace {
-
-// Jobs that may wait for a worker beside those that compile. Each holds a thread and its model.
-constexpr int kMostAway = 32;
-
-}  // namespace
-
 JobRunner::JobRunner(JobRunnerOptions options, CompilerFunctions compiler, Store* store, ArtifactStore* artifacts,
                      Farm* farm, Metrics* metrics)
     : options_(std::move(options)),
@@ -30,7 +23,7 @@ JobRunner::JobRunner(JobRunnerOptions options, CompilerFunctions compiler, Store
       artifacts_(artifacts),
       farm_(farm),
       metrics_(metrics),
-      started_(SteadyNow()) {}
+      started_(options_.clock()) {}
 
 JobRunner::~JobRunner() { Stop(); }
 
@@ -49,7 +42,8 @@ absl::Status JobRunner::Restore() {
     options_.log(
         {LogLevel::kInfo, "starts again after a restart", {{"job", job.id}, {"attempts", absl::StrCat(job.attempts)}}});
     absl::MutexLock lock(&mutex_);
-    Enqueue(job);
+    ++in_flight_[job.owner];
+    queue_.Push(job.owner, job.id);
   }
   return absl::OkStatus();
 }
@@ -73,12 +67,9 @@ absl::Status JobRunner::GiveUp(const JobRow& job) {
 }
 
 void JobRunner::Start() {
-  for (int i = 0; i < std::max(1, options_.compile_threads) + kMostAway; ++i) threads_.emplace_back([this] { Loop(); });
-}
-
-void JobRunner::Enqueue(const JobRow& job) {
-  queue_.Push(job.owner, job.id);
-  ++in_flight_[job.owner];
+  for (int i = 0; i < std::max(1, options_.compile_threads) + options_.max_away; ++i) {
+    threads_.push_back(options_.threads->Start([this] { Loop(); }));
+  }
 }
 
 void JobRunner::CountOut(const std::string& owner) {
@@ -95,7 +86,7 @@ void JobRunner::Away(bool away) {
     return;
   }
   const auto may_go_on = [&]() ABSL_NO_THREAD_SAFETY_ANALYSIS { return stopping_ || HasPlace(); };
-  mutex_.Await(absl::Condition(&may_go_on));
+  options_.threads->Await(&mutex_, absl::Condition(&may_go_on));
   ++places_taken_;
 }
 
@@ -109,7 +100,7 @@ void JobRunner::BeginStop() {
 
 void JobRunner::Stop() {
   BeginStop();
-  for (std::thread& thread : threads_) thread.join();
+  for (const auto& thread : threads_) thread->Join();
   threads_.clear();
 }
 
@@ -119,11 +110,12 @@ void JobRunner::Loop() {
     std::shared_ptr<std::atomic<bool>> cancel;
     {
       absl::MutexLock lock(&mutex_);
-      mutex_.Await(absl::Condition(
-          +[](JobRunner* runner) ABSL_NO_THREAD_SAFETY_ANALYSIS {
-            return runner->stopping_ || (!runner->queue_.empty() && runner->HasPlace());
-          },
-          this));
+      options_.threads->Await(&mutex_, absl::Condition(
+                                           +[](JobRunner* runner) ABSL_NO_THREAD_SAFETY_ANALYSIS {
+                                             return runner->stopping_ ||
+                                                    (!runner->queue_.empty() && runner->HasPlace());
+                                           },
+                                           this));
       if (stopping_) return;
       next = queue_.Pop();
       ++places_taken_;
@@ -138,14 +130,12 @@ void JobRunner::Loop() {
 }
 
 void JobRunner::Run(const std::string& job_id, const std::shared_ptr<std::atomic<bool>>& cancel) {
-  absl::StatusOr<JobRow> job = store_->GetJob(job_id);
-  if (!job.ok() || IsFinal(job->state)) return;
+  const std::optional<JobRow> job = Begin(job_id);
+  if (!job.has_value()) return;
   v1::SubmitRequest request;
   if (!request.ParseFromString(job->request)) {
-    (void)Finish(*job, absl::InternalError("the stored request does not parse"), {}, std::nullopt);
-    return;
+    return End(*job, absl::InternalError("the stored request does not parse"), {}, std::nullopt);
   }
-  if (!store_->StartJob(job_id, UnixMillisNow()).ok()) return;
   const double waited_s = (UnixMillisNow() - job->created_ms) / 1e3;
   metrics_->Observe(Metric::kJobWait, waited_s);
   options_.log({LogLevel::kInfo, "started", {{"job", job_id}, {"waited_s", absl::StrFormat("%.3f", waited_s)}}});
@@ -157,7 +147,7 @@ void JobRunner::Run(const std::string& job_id, const std::shared_ptr<std::atomic
     std::error_code ignored;
     std::filesystem::remove_all(folder, ignored);
   });
-  ProgressThrottle throttle(SteadyNow);
+  ProgressThrottle throttle(options_.clock);
   const Hooks hooks{[&] { return stopping_ || cancel->load(); }, [&] { return cancel->load(); },
                     [&](const ProgressEvent& event) {
                       if (throttle.Passes(event)) AppendEvent(job_id, event, v1::RUNNING);
@@ -174,15 +164,33 @@ void JobRunner::Run(const std::string& job_id, const std::shared_ptr<std::atomic
     return;
   }
   if (!outcome.ok() && cancel->load()) outcome = absl::CancelledError("cancelled");
-  // A full disk must not leave the job unfinished, because watchers wait for its end.
-  for (absl::Status finished = Finish(*job, outcome, checks, result); !finished.ok();) {
+  End(*job, outcome, checks, result);
+}
+
+std::optional<JobRow> JobRunner::Begin(const std::string& job_id) {
+  while (!stopping_) {
+    absl::StatusOr<JobRow> job = store_->GetJob(job_id);
+    if (absl::IsNotFound(job.status()) || (job.ok() && IsFinal(job->state))) return std::nullopt;
+    const absl::Status started = job.ok() ? store_->StartJob(job_id, UnixMillisNow()) : job.status();
+    if (started.ok()) return *std::move(job);
+    options_.log({LogLevel::kError,
+                  "cannot store the job's start, trying again",
+                  {{"job", job_id}, {"error", started.ToString()}}});
+    options_.threads->Sleep(absl::Seconds(1));
+  }
+  return std::nullopt;
+}
+
+void JobRunner::End(const JobRow& job, absl::Status outcome, const v1::Checks& checks,
+                    const std::optional<ResultRow>& result) {
+  for (absl::Status finished = Finish(job, outcome, checks, result); !finished.ok();) {
     if (stopping_ || finished.code() == absl::StatusCode::kFailedPrecondition) return;
     options_.log({LogLevel::kError,
                   "cannot store the job's end, trying again",
-                  {{"job", job_id}, {"error", finished.ToString()}}});
+                  {{"job", job.id}, {"error", finished.ToString()}}});
     if (outcome.ok()) outcome = finished;
-    absl::SleepFor(absl::Seconds(1));
-    finished = Finish(*job, outcome, checks, std::nullopt);
+    options_.threads->Sleep(absl::Seconds(1));
+    finished = Finish(job, outcome, checks, std::nullopt);
   }
 }
 

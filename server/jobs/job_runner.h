@@ -21,7 +21,6 @@
 #include <memory>
 #include <optional>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
@@ -29,11 +28,13 @@
 #include "absl/synchronization/mutex.h"
 #include "compiler/pipeline/compile.h"
 #include "proto/compile.pb.h"
+#include "runtime/base/steady_clock.h"
 #include "runtime/log/log.h"
 #include "server/artifacts/artifact_store.h"
 #include "server/jobs/event_hub.h"
 #include "server/jobs/fair_queue.h"
 #include "server/scheduler/farm_tasks.h"
+#include "server/scheduler/threads.h"
 
 namespace fusion {
 
@@ -57,11 +58,15 @@ struct JobRunnerOptions {
   // Returns whether a worker for this kind of device may attach soon, because fusiond is looking for the device or is
   // starting its worker. A submission for that kind then keeps waiting. Must be thread-safe; may be empty.
   std::function<bool(const std::string& kind)> is_expected;
-  Log log = NoLog();        // every line about a job has its id in the field "job"
-  int max_attempts = 2;     // compilations of a job that die
+  Log log = NoLog();         // every line about a job has its id in the field "job"
+  int max_attempts = 2;      // compilations of a job that die
   int max_in_flight = 1000;  // jobs of one owner that wait or run
   // Fails with RESOURCE_EXHAUSTED if the disk is too full for another job. May be empty.
   std::function<absl::Status()> room = {};
+  // Jobs that may wait for a worker beside those that compile. Each holds a thread and its model.
+  int max_away = 32;
+  SteadyClock clock = SteadyNow;
+  Threads* threads = SystemThreads();
 };
 
 class JobRunner {
@@ -114,13 +119,19 @@ class JobRunner {
   static absl::Status DiedError(const JobRow& job, int attempts, const std::string& evidence);
   void Loop();
   void Run(const std::string& job_id, const std::shared_ptr<std::atomic<bool>>& cancel);
-  void Enqueue(const JobRow& job) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Counts a submission as one of its owner's jobs in flight before anything else is known of it, so that many at a
+  // time cannot all pass.
+  absl::Status CountIn(const std::string& owner);
   // The job waits and runs no more.
   void CountOut(const std::string& owner) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  absl::Status CheckInFlight(const std::string& owner);
   bool HasPlace() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Gives up the place of a running job while it waits for a worker that is not there, and waits for one afterwards.
   void Away(bool away);
+  // Stores that the job runs, and returns it; nothing if it has ended, or at a stop. A store that fails is asked again
+  // until it answers: a job that was given up here would wait for the next start of the server.
+  std::optional<JobRow> Begin(const std::string& job_id);
+  // Finish, again until the end is stored or the server stops, because watchers wait for it.
+  void End(const JobRow& job, absl::Status outcome, const v1::Checks& checks, const std::optional<ResultRow>& result);
   // The questions and news of a running job.
   struct Hooks {
     std::function<bool()> cancelled;          // by the user or by a shutdown
@@ -162,10 +173,10 @@ class JobRunner {
 
   absl::Mutex mutex_;
   FairQueue queue_ ABSL_GUARDED_BY(mutex_);
-  std::map<std::string, int> in_flight_ ABSL_GUARDED_BY(mutex_);  // jobs that wait or run, by owner
+  std::map<std::string, int> in_flight_ ABSL_GUARDED_BY(mutex_);  // jobs that arrive, wait or run, by owner
   std::map<std::string, std::shared_ptr<std::atomic<bool>>> cancel_flags_ ABSL_GUARDED_BY(mutex_);
   int places_taken_ ABSL_GUARDED_BY(mutex_) = 0;
-  std::vector<std::thread> threads_;
+  std::vector<std::unique_ptr<Threads::Thread>> threads_;
 };
 
 }  // namespace fusion

@@ -47,7 +47,7 @@ absl::StatusOr<AttachedWorker> JobRunner::DeviceFor(const v1::SubmitRequest& req
 absl::StatusOr<ResultRow> JobRunner::Compile(const ModelFiles& files, const CompileOptions& options,
                                              const FarmJob& farm_job, const std::string& key, const std::string& folder,
                                              const Hooks& hooks) {
-  const absl::Time start = SteadyNow();
+  const absl::Time start = options_.clock();
   FarmOracle oracle(farm_job);
   FarmPlans plans(farm_job, folder);
   FarmToolchain toolchain(farm_job);
@@ -61,7 +61,7 @@ absl::StatusOr<ResultRow> JobRunner::Compile(const ModelFiles& files, const Comp
   }
   ASSIGN_OR_RETURN(const Artifact bundle, artifacts_->Adopt(path));
   metrics_->Observe(Metric::kBundleBytes, static_cast<double>(bundle.size_bytes));
-  metrics_->Observe(Metric::kJobDuration, absl::ToDoubleSeconds(SteadyNow() - start), {{"stage", "all"}});
+  metrics_->Observe(Metric::kJobDuration, absl::ToDoubleSeconds(options_.clock() - start), {{"stage", "all"}});
   return ResultRow{key, bundle.digest, bundle.size_bytes, AccountToProto(account).SerializeAsString(), UnixMillisNow()};
 }
 

@@ -93,7 +93,7 @@ absl::StatusOr<JobRunner::Checked> JobRunner::Check(const v1::SubmitRequest& req
   const DeviceWish wish = WishOf(request, options.target);
   ASSIGN_OR_RETURN(std::optional<AttachedWorker> device, KnownDevice(wish));
   if (!device.has_value() && farm_->AttachedKinds() == "none") {
-    device = farm_->AwaitDevice(wish, started_ + options_.first_worker_grace - SteadyNow(), hung_up);
+    device = farm_->AwaitDevice(wish, started_ + options_.first_worker_grace - options_.clock(), hung_up);
   }
   const std::string kind = ParseTarget(options.target).kind;
   if (!device.has_value() && options_.is_expected && options_.is_expected(kind)) {
@@ -123,7 +123,7 @@ void JobRunner::AwaitFirstWorker(const DeviceWish& wish, const std::function<boo
   const std::string kind = ParseTarget(wish.target).kind;
   farm_->AwaitDevice(wish, options_.first_worker_grace, [&] {
     const bool expected = options_.is_expected && options_.is_expected(kind);
-    return cancelled() || (SteadyNow() > grace_end && !expected);
+    return cancelled() || (options_.clock() > grace_end && !expected);
   });
 }
 
@@ -138,10 +138,13 @@ absl::StatusOr<std::optional<ResultRow>> JobRunner::UsableResult(const std::stri
   return result;
 }
 
-absl::Status JobRunner::CheckInFlight(const std::string& owner) {
+absl::Status JobRunner::CountIn(const std::string& owner) {
   absl::MutexLock lock(&mutex_);
-  const auto it = in_flight_.find(owner);
-  if (it == in_flight_.end() || it->second < options_.max_in_flight) return absl::OkStatus();
+  const auto it = in_flight_.try_emplace(owner, 0).first;
+  if (it->second < options_.max_in_flight) {
+    ++it->second;
+    return absl::OkStatus();
+  }
   return absl::ResourceExhaustedError(
       absl::StrCat("caller '", owner, "' has ", it->second,
                    " jobs in flight, as many as one may have; submit again when some have ended"));
@@ -149,7 +152,11 @@ absl::Status JobRunner::CheckInFlight(const std::string& owner) {
 
 absl::StatusOr<v1::SubmitResponse> JobRunner::Submit(const v1::SubmitRequest& request, const std::string& owner,
                                                      const std::function<bool()>& hung_up) {
-  RETURN_IF_ERROR(CheckInFlight(owner));
+  RETURN_IF_ERROR(CountIn(owner));
+  auto count_out = absl::MakeCleanup([&] {
+    absl::MutexLock lock(&mutex_);
+    CountOut(owner);
+  });
   ASSIGN_OR_RETURN(const Checked checked, Check(request, hung_up));
   JobRow job;
   job.id = NewJobId();
@@ -195,8 +202,9 @@ absl::StatusOr<v1::SubmitResponse> JobRunner::Submit(const v1::SubmitRequest& re
   response.set_state(v1::QUEUED);
   options_.log(SubmittedLine(job, id, response));
   if (id == job.id) {
+    std::move(count_out).Cancel();  // Loop counts it out
     absl::MutexLock lock(&mutex_);
-    Enqueue(job);
+    queue_.Push(owner, id);
   }
   return response;
 }

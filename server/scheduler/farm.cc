@@ -41,13 +41,14 @@ LogLine TaskLine(LogLevel level, std::string message, const TaskRow& task, const
 }  // namespace
 
 Farm::Farm(Store* store, ArtifactStore* artifacts, Metrics* metrics, ResultAcceptor acceptor, SchedulerConfig config,
-           Log log, SteadyClock clock)
+           Log log, SteadyClock clock, Threads* threads)
     : store_(store),
       artifacts_(artifacts),
       metrics_(metrics),
       acceptor_(std::move(acceptor)),
       log_(std::move(log)),
       clock_(std::move(clock)),
+      threads_(threads),
       scheduler_(config, 0),
       last_tick_(clock_()) {}
 
@@ -76,7 +77,7 @@ absl::Status Farm::Restore() {
 }
 
 void Farm::Start() {
-  thread_ = std::thread([this] { Pump(); });
+  thread_ = threads_->Start([this] { Pump(); });
 }
 
 void Farm::Stop() {
@@ -86,7 +87,8 @@ void Farm::Stop() {
     Wake();
     changed_.SignalAll();
   }
-  if (thread_.joinable()) thread_.join();
+  if (thread_ != nullptr) thread_->Join();
+  thread_.reset();
 }
 
 void Farm::Wake() {
@@ -225,7 +227,7 @@ void Farm::Pump() {
   while (!last) {
     {
       absl::MutexLock lock(&mutex_);
-      if (!pump_pending_) pump_wanted_.WaitFor(&mutex_, kPumpInterval);
+      if (!pump_pending_) threads_->WaitFor(&pump_wanted_, &mutex_, kPumpInterval);
       pump_pending_ = false;
       // The last round answers every poll that is held. Later polls are refused at once, so that workers that ask again
       // without a pause cannot keep the server from stopping.
@@ -320,7 +322,7 @@ absl::Status Farm::StoreRows(const Round& round) {
   }
   bool stopping = round.stopping;
   while (!saved.ok() && !stopping) {
-    absl::SleepFor(absl::Seconds(1));
+    threads_->Sleep(absl::Seconds(1));
     saved = store_->PutTasks(round.rows, round.accepted);
     if (observer_) observer_(saved);
     absl::MutexLock lock(&mutex_);

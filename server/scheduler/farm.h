@@ -11,7 +11,6 @@
 #include <memory>
 #include <optional>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
@@ -27,6 +26,7 @@
 #include "server/scheduler/device_wish.h"
 #include "server/scheduler/scheduler.h"
 #include "server/scheduler/steady_cond_var.h"
+#include "server/scheduler/threads.h"
 
 namespace fusion {
 
@@ -94,9 +94,9 @@ struct FarmPoll {
 
 class Farm {
  public:
-  // `clock` is steady; tests give their own.
+  // `clock` is steady; tests give their own, and the simulation its own threads.
   Farm(Store* store, ArtifactStore* artifacts, Metrics* metrics, ResultAcceptor acceptor, SchedulerConfig config = {},
-       Log log = NoLog(), SteadyClock clock = SteadyNow);
+       Log log = NoLog(), SteadyClock clock = SteadyNow, Threads* threads = SystemThreads());
   ~Farm();
 
   // Restores the store's last fence and its unfinished tasks. Call it before Start: without it, fences of new leases
@@ -212,6 +212,7 @@ class Farm {
   const ResultAcceptor acceptor_;
   const Log log_;
   const SteadyClock clock_;
+  Threads* const threads_;
   std::function<void(const absl::Status&)> observer_;
 
   mutable absl::Mutex mutex_;
@@ -235,7 +236,7 @@ class Farm {
   SchedulerCounts reported_ ABSL_GUARDED_BY(mutex_);
   std::map<std::string, DrainedWorkerRow> drained_ ABSL_GUARDED_BY(mutex_);  // by name
   std::set<std::string> reported_kinds_ ABSL_GUARDED_BY(mutex_);
-  std::thread thread_;
+  std::unique_ptr<Threads::Thread> thread_;
 };
 
 }  // namespace fusion

@@ -120,7 +120,7 @@ absl::Status Farm::AwaitFinals(const FarmWait& wait, Batch* batch) {
       }
       if (stopping_) return absl::UnavailableError("the server is shutting down");
       if (batch->done < all && batch->done == told_done && message == told_message) {
-        changed_.WaitFor(&mutex_, absl::Milliseconds(100));
+        threads_->WaitFor(&changed_, &mutex_, absl::Milliseconds(100));
       }
     }
     RETURN_IF_ERROR(MendPayloads(*batch));

@@ -71,7 +71,7 @@ std::optional<AttachedWorker> Farm::AwaitDevice(const DeviceWish& wish, absl::Du
       std::optional<AttachedWorker> found = FindDeviceLocked(wish);
       waited.Look(clock_());
       if (found.has_value() || waited.passed() >= timeout || stopping_) return found;
-      changed_.WaitFor(&mutex_, std::min(timeout - waited.passed(), absl::Milliseconds(100)));
+      threads_->WaitFor(&changed_, &mutex_, std::min(timeout - waited.passed(), absl::Milliseconds(100)));
     }
     if (cancelled && cancelled()) return std::nullopt;
   }

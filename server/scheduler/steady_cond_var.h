@@ -4,7 +4,9 @@
 #define FUSION_SERVER_SCHEDULER_STEADY_COND_VAR_H_
 
 #include <algorithm>
+#include <atomic>
 #include <condition_variable>
+#include <cstdint>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
@@ -20,8 +22,16 @@ class SteadyCondVar {
     const absl::Duration bounded = std::clamp(timeout, absl::ZeroDuration(), absl::Hours(1));
     condition_.wait_for(lockable, absl::ToChronoMicroseconds(bounded));
   }
-  void Signal() { condition_.notify_one(); }
-  void SignalAll() { condition_.notify_all(); }
+  void Signal() {
+    ++signals_;
+    condition_.notify_one();
+  }
+  void SignalAll() {
+    ++signals_;
+    condition_.notify_all();
+  }
+  // How often it was signalled. For threads that are simulated and wait in their own way.
+  uint64_t signals() const { return signals_; }
 
  private:
   struct Lockable {
@@ -30,6 +40,7 @@ class SteadyCondVar {
     void unlock() ABSL_NO_THREAD_SAFETY_ANALYSIS { mutex->Unlock(); }
   };
   std::condition_variable_any condition_;
+  std::atomic<uint64_t> signals_{0};
 };
 
 }  // namespace fusion

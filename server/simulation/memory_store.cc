@@ -1,0 +1,254 @@
+#include "server/simulation/memory_store.h"
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+
+namespace fusion::simulation {
+
+MemoryStore::Job* MemoryStore::Find(const std::string& id) {
+  const auto found = jobs_.find(id);
+  return found == jobs_.end() ? nullptr : &found->second;
+}
+
+MemoryStore::Job* MemoryStore::Unfinished(const std::string& id) {
+  Job* job = Find(id);
+  return job == nullptr || IsFinal(job->row.state) ? nullptr : job;
+}
+
+JobRow MemoryStore::Read(const Job& job) {
+  JobRow row = job.row;
+  row.last_seq = static_cast<int64_t>(job.events.size());
+  row.runs_as = row.id;
+  return row;
+}
+
+absl::StatusOr<std::string> MemoryStore::InsertJob(const JobRow& job, const std::string& first_event) {
+  for (const auto& [id, other] : jobs_) {
+    if (other.row.key != job.key || IsFinal(other.row.state)) continue;
+    joined_[job.id] = {id, job.owner};
+    return id;
+  }
+  jobs_[job.id] = {job, {first_event}};
+  order_.push_back(job.id);
+  return job.id;
+}
+
+absl::Status MemoryStore::StartJob(const std::string& id, int64_t now_ms) {
+  if (Job* job = Unfinished(id)) job->row.state = JobPhase::kRunning, job->row.started_ms = now_ms;
+  return absl::OkStatus();
+}
+
+absl::Status MemoryStore::GiveJobBack(const std::string& id) {
+  if (Job* job = Unfinished(id)) job->row.state = JobPhase::kQueued;
+  return absl::OkStatus();
+}
+
+absl::Status MemoryStore::CountJobAttempt(const std::string& id, const std::string& event) {
+  Job* job = Find(id);
+  if (job == nullptr || job->row.state != JobPhase::kRunning) {
+    return absl::FailedPreconditionError(absl::StrCat("job ", id, " does not run"));
+  }
+  ++job->row.attempts;
+  job->events.push_back(event);
+  return absl::OkStatus();
+}
+
+absl::Status MemoryStore::FinishJob(const JobRow& job, const std::string& last_event,
+                                    const std::optional<ResultRow>& result) {
+  Job* stored = Unfinished(job.id);
+  if (stored == nullptr) {
+    return absl::FailedPreconditionError(absl::StrCat("job ", job.id, " is unknown or already final"));
+  }
+  JobRow& row = stored->row;
+  row.state = job.state, row.finished_ms = job.finished_ms, row.account = job.account, row.checks = job.checks;
+  row.bundle_digest = job.bundle_digest, row.bundle_bytes = job.bundle_bytes;
+  row.error_code = job.error_code, row.error_message = job.error_message;
+  stored->events.push_back(last_event);
+  if (result.has_value()) results_[result->key] = *result;
+  return absl::OkStatus();
+}
+
+absl::Status MemoryStore::AppendJobEvent(const std::string& job_id, const std::string& event) {
+  Job* job = Find(job_id);
+  if (job == nullptr) return absl::InternalError("an event of no job");
+  job->events.push_back(event);
+  return absl::OkStatus();
+}
+
+absl::Status MemoryStore::OfferEarlyBundle(const std::string& job_id, const ResultRow& early,
+                                           const std::string& event) {
+  Job* job = Unfinished(job_id);
+  if (job == nullptr) return absl::FailedPreconditionError(absl::StrCat("job ", job_id, " is already final"));
+  job->row.early_digest = early.bundle_digest, job->row.early_bytes = early.bundle_bytes;
+  job->row.early_key = early.key;
+  job->events.push_back(event);
+  results_[early.key] = early;
+  return absl::OkStatus();
+}
+
+absl::StatusOr<JobRow> MemoryStore::GetJob(const std::string& id) {
+  const Job* job = Find(id);
+  if (job == nullptr) return absl::NotFoundError(absl::StrCat("no job '", id, "'"));
+  return Read(*job);
+}
+
+absl::StatusOr<JobRow> MemoryStore::FindSubmission(const std::string& id) {
+  const auto joined = joined_.find(id);
+  const Job* job = Find(joined == joined_.end() ? id : joined->second.job);
+  if (job == nullptr) return absl::NotFoundError(absl::StrCat("no job '", id, "'"));
+  JobRow row = Read(*job);
+  const bool left = joined == joined_.end() ? job->left : joined->second.left;
+  if (joined != joined_.end()) row.id = id, row.owner = joined->second.owner, row.left_seq = joined->second.left_seq;
+  if (left) {
+    row.state = JobPhase::kCancelled;
+    row.last_seq = row.left_seq;
+    row.bundle_digest.clear();
+  }
+  return row;
+}
+
+absl::StatusOr<Store::Leaving> MemoryStore::LeaveJob(const std::string& submission_id, int64_t now_ms,
+                                                     const std::string& cancelled, int error_code,
+                                                     const std::string& error_message) {
+  const auto joined = joined_.find(submission_id);
+  const std::string id = joined == joined_.end() ? submission_id : joined->second.job;
+  Job* job = Unfinished(id);
+  if (job == nullptr || (joined == joined_.end() ? job->left : joined->second.left)) return Leaving();
+  Leaving leaving;
+  leaving.left = true;
+  const int64_t seq = static_cast<int64_t>(job->events.size()) + 1;
+  if (joined == joined_.end()) {
+    job->left = true;
+    job->row.left_seq = seq;
+  } else {
+    joined->second.left = true;
+    joined->second.left_seq = seq;
+  }
+  leaving.ended = job->left && std::none_of(joined_.begin(), joined_.end(), [&](const auto& other) {
+                    return other.second.job == id && !other.second.left;
+                  });
+  if (leaving.ended) {
+    job->row.state = JobPhase::kCancelled, job->row.finished_ms = now_ms;
+    job->row.error_code = error_code, job->row.error_message = error_message;
+    job->events.push_back(cancelled);
+  }
+  return leaving;
+}
+
+absl::StatusOr<std::vector<JobRow>> MemoryStore::UnfinishedJobs() {
+  std::vector<JobRow> rows;
+  for (const std::string& id : order_) {
+    if (const Job* job = Unfinished(id)) rows.push_back(Read(*job));
+  }
+  return rows;
+}
+
+absl::StatusOr<std::vector<JobEventRow>> MemoryStore::JobEvents(const std::string& id, int64_t after_seq, int limit) {
+  std::vector<JobEventRow> events;
+  const Job* job = Find(id);
+  const int64_t last = job == nullptr ? 0 : static_cast<int64_t>(job->events.size());
+  for (int64_t seq = std::max<int64_t>(after_seq, 0) + 1; seq <= last && static_cast<int>(events.size()) < limit; ++seq)
+    events.push_back({seq, job->events[static_cast<size_t>(seq - 1)]});
+  return events;
+}
+
+absl::StatusOr<std::optional<ResultRow>> MemoryStore::FindResult(const std::string& key) {
+  const auto found = results_.find(key);
+  return found == results_.end() ? std::optional<ResultRow>() : std::optional<ResultRow>(found->second);
+}
+
+absl::Status MemoryStore::PutResult(const ResultRow& result) {
+  results_[result.key] = result;
+  return absl::OkStatus();
+}
+
+absl::Status MemoryStore::PutTasks(absl::Span<const TaskRow> tasks, const AcceptedRows& accepted) {
+  for (const TaskRow& task : tasks) {
+    std::erase_if(tasks_, [&](const TaskRow& other) { return other.key == task.key && other.id != task.id; });
+    const auto same = std::find_if(tasks_.begin(), tasks_.end(), [&](const TaskRow& row) { return row.id == task.id; });
+    if (same == tasks_.end()) {
+      tasks_.push_back(task);
+    } else {
+      *same = task;
+    }
+    last_fence_ = std::max(last_fence_, task.fence);
+  }
+  for (const MeasurementRow& row : accepted.measurements) {
+    if (row.task.empty() || measured_.insert({row.task, row.fence, row.item}).second) {
+      medians_[row.question_key].push_back(row.median_ns);
+    }
+  }
+  for (const BuildRow& row : accepted.builds) builds_[row.key] = row.binary_digest;
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::optional<TaskRow>> MemoryStore::FindTask(const std::string& key) {
+  for (const TaskRow& task : tasks_) {
+    if (task.key == key) return std::optional<TaskRow>(task);
+  }
+  return std::optional<TaskRow>();
+}
+
+absl::StatusOr<std::vector<TaskRow>> MemoryStore::UnfinishedTasks() {
+  std::vector<TaskRow> rows;
+  for (const TaskRow& task : tasks_) {
+    if (task.state <= TaskPhase::kLeased) rows.push_back(task);
+  }
+  return rows;
+}
+
+absl::StatusOr<std::vector<std::optional<std::string>>> MemoryStore::FindBuilds(absl::Span<const std::string> keys) {
+  std::vector<std::optional<std::string>> digests(keys.size());
+  for (size_t i = 0; i < keys.size(); ++i) {
+    if (const auto found = builds_.find(keys[i]); found != builds_.end()) digests[i] = found->second;
+  }
+  return digests;
+}
+
+absl::Status MemoryStore::PutWorker(const WorkerRow& worker) {
+  std::erase_if(workers_, [&](const WorkerRow& row) { return row.id == worker.id; });
+  workers_.push_back(worker);
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::optional<WorkerRow>> MemoryStore::FindWorker(const std::string& id) {
+  for (const WorkerRow& row : workers_) {
+    if (row.id == id) return std::optional<WorkerRow>(row);
+  }
+  return std::optional<WorkerRow>();
+}
+
+absl::StatusOr<std::optional<WorkerRow>> MemoryStore::LatestWorker(const std::string& device_kind) {
+  for (auto row = workers_.rbegin(); row != workers_.rend(); ++row) {
+    if (row->device_kind == device_kind) return std::optional<WorkerRow>(*row);
+  }
+  return std::optional<WorkerRow>();
+}
+
+absl::StatusOr<std::vector<std::optional<double>>> MemoryStore::MedianLatencies(absl::Span<const std::string> keys) {
+  std::vector<std::optional<double>> latencies(keys.size());
+  for (size_t i = 0; i < keys.size(); ++i) {
+    const auto found = medians_.find(keys[i]);
+    if (found == medians_.end()) continue;
+    std::vector<double> medians = found->second;
+    std::sort(medians.begin(), medians.end());
+    latencies[i] = medians[medians.size() / 2];
+  }
+  return latencies;
+}
+
+absl::Status MemoryStore::PutBlobs(absl::Span<const BlobRow> blobs) {
+  for (const BlobRow& blob : blobs) blobs_.emplace(blob.digest, blob.size_bytes);
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::vector<std::optional<int64_t>>> MemoryStore::BlobSizes(absl::Span<const std::string> digests) {
+  std::vector<std::optional<int64_t>> sizes(digests.size());
+  for (size_t i = 0; i < digests.size(); ++i) {
+    if (const auto found = blobs_.find(digests[i]); found != blobs_.end()) sizes[i] = found->second;
+  }
+  return sizes;
+}
+
+}  // namespace fusion::simulation

@@ -1,0 +1,90 @@
+// MemoryStore: the part of a Store that the scheduler's farm and the job runner use, in memory, for one thread. It has
+// the meaning that the conformance suite gives to SQLite's; simulation_test compares both. Other calls go to `rest`.
+#ifndef FUSION_SERVER_SIMULATION_MEMORY_STORE_H_
+#define FUSION_SERVER_SIMULATION_MEMORY_STORE_H_
+
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "server/testing/forwarding_store.h"
+
+namespace fusion::simulation {
+
+class MemoryStore : public testing::ForwardingStore {
+ public:
+  explicit MemoryStore(Store* rest) : ForwardingStore(rest) {}
+
+  absl::StatusOr<std::string> InsertJob(const JobRow& job, const std::string& first_event) override;
+  absl::Status StartJob(const std::string& id, int64_t now_ms) override;
+  absl::Status GiveJobBack(const std::string& id) override;
+  absl::Status CountJobAttempt(const std::string& id, const std::string& event) override;
+  absl::Status FinishJob(const JobRow& job, const std::string& last_event,
+                         const std::optional<ResultRow>& result) override;
+  absl::Status AppendJobEvent(const std::string& job_id, const std::string& event) override;
+  absl::Status OfferEarlyBundle(const std::string& job_id, const ResultRow& early, const std::string& event) override;
+  absl::StatusOr<JobRow> GetJob(const std::string& id) override;
+  absl::StatusOr<JobRow> FindSubmission(const std::string& id) override;
+  absl::StatusOr<Leaving> LeaveJob(const std::string& submission_id, int64_t now_ms, const std::string& cancelled,
+                                   int error_code, const std::string& error_message) override;
+  absl::StatusOr<std::vector<JobRow>> UnfinishedJobs() override;
+  absl::StatusOr<std::vector<JobEventRow>> JobEvents(const std::string& id, int64_t after_seq, int limit) override;
+  absl::StatusOr<std::optional<ResultRow>> FindResult(const std::string& key) override;
+  absl::Status PutResult(const ResultRow& result) override;
+
+  absl::Status PutTasks(absl::Span<const TaskRow> tasks, const AcceptedRows& accepted) override;
+  absl::StatusOr<std::optional<TaskRow>> FindTask(const std::string& key) override;
+  absl::StatusOr<std::vector<TaskRow>> UnfinishedTasks() override;
+  absl::StatusOr<int64_t> LastFence() override { return last_fence_; }
+  absl::StatusOr<std::vector<std::optional<std::string>>> FindBuilds(absl::Span<const std::string> keys) override;
+
+  absl::Status PutWorker(const WorkerRow& worker) override;
+  absl::StatusOr<std::optional<WorkerRow>> FindWorker(const std::string& id) override;
+  absl::StatusOr<std::optional<WorkerRow>> LatestWorker(const std::string& device_kind) override;
+  absl::StatusOr<std::vector<DrainedWorkerRow>> DrainedWorkers() override { return std::vector<DrainedWorkerRow>(); }
+
+  absl::StatusOr<std::vector<std::optional<double>>> MedianLatencies(absl::Span<const std::string> keys) override;
+  absl::StatusOr<std::vector<DeviceRow>> Devices(const std::string&) override { return std::vector<DeviceRow>(); }
+  absl::StatusOr<std::vector<ModelErrorRow>> ModelErrors(const std::string&) override {
+    return std::vector<ModelErrorRow>();
+  }
+
+  absl::Status PutBlobs(absl::Span<const BlobRow> blobs) override;
+  absl::StatusOr<std::vector<std::optional<int64_t>>> BlobSizes(absl::Span<const std::string> digests) override;
+  int write_queue_depth() const override { return 0; }
+
+ private:
+  struct Job {
+    JobRow row;
+    std::vector<std::string> events;
+    bool left = false;
+  };
+  struct Joined {
+    std::string job;
+    std::string owner;
+    bool left = false;
+    int64_t left_seq = 0;
+  };
+  Job* Find(const std::string& id);
+  Job* Unfinished(const std::string& id);
+  static JobRow Read(const Job& job);
+
+  std::vector<std::string> order_;  // ids of jobs, the oldest first
+  std::map<std::string, Job> jobs_;
+  std::map<std::string, Joined> joined_;
+  std::map<std::string, ResultRow> results_;
+  std::vector<TaskRow> tasks_;  // in order of their first row
+  int64_t last_fence_ = 0;
+  std::map<std::string, std::string> builds_;
+  std::vector<WorkerRow> workers_;  // the one seen last is last
+  std::map<std::string, std::vector<double>> medians_;
+  std::set<std::tuple<std::string, int64_t, int64_t>> measured_;  // task, fence, item
+  std::map<std::string, int64_t> blobs_;
+};
+
+}  // namespace fusion::simulation
+
+#endif  // FUSION_SERVER_SIMULATION_MEMORY_STORE_H_
