@@ -14,20 +14,24 @@
 namespace fusion {
 namespace {
 
-constexpr char kName[] = "auto", kUnfusedPlanner[] = "none", kLeftOut[] = "power_fusion";
+constexpr char kName[] = "auto", kUnfusedPlanner[] = "none";
 // The median error of the price of a whole plan at typical rates, as a part of its time (decision 35). Without a
 // measurement a smaller difference decides nothing: ResNet-50 in 31 kernels was estimated 3% faster than in 49, and was
 // slower by a fifth.
 constexpr double kPlanError = 0.063;
+// Fusion blocks that planners have asked about, beyond which no further planner is asked. Scheduling takes about a
+// millisecond for each, so that 10,000 operators of which no two layers are alike stay near ten seconds.
+constexpr size_t kMostAsked = 8000;
 // Plans beside the best one whose fusion blocks the search may take.
 constexpr size_t kPlansToCombine = 3;
 
-// Answers comparisons with the cost model's estimates, and notes which fusion blocks are possible.
+// Answers comparisons with the cost model's estimates, and notes what was asked and which fusion blocks are possible.
 class Estimates : public FusionOracle {
  public:
   explicit Estimates(FusionOracle& oracle) : oracle_(oracle) {}
 
   absl::StatusOr<FusionBlockAccount> Fit(const ecg::Graph& graph, const FusionBlock& fusion_block) override {
+    asked_.insert(fusion_block);
     absl::StatusOr<FusionBlockAccount> fit = oracle_.Fit(graph, fusion_block);
     if (fit.ok() && fusion_block == FusionBlock(fusion_block.nodes))
       known_.emplace(fusion_block.nodes, fit->estimate_ns);
@@ -54,6 +58,9 @@ class Estimates : public FusionOracle {
     return oracle_.EstimatePlan(graph, fusion_blocks);
   }
 
+  // Different fusion blocks that Fit was called with.
+  size_t Asked() const { return asked_.size(); }
+
   std::vector<KnownFusionBlock> Known() const {
     std::vector<KnownFusionBlock> known;
     for (const auto& [nodes, ns] : known_) known.push_back({nodes, ns});
@@ -68,6 +75,7 @@ class Estimates : public FusionOracle {
   }
 
   FusionOracle& oracle_;
+  std::set<FusionBlock> asked_;
   std::map<std::vector<ecg::NodeId>, double> known_;
 };
 
@@ -77,11 +85,10 @@ bool RestsOnMeasurements(const FusionPlan& plan) {
   });
 }
 
-// The other planners, the preferred one first. `power_fusion` asks for so many schedules that both together would
-// exceed what a planner may ask for (planners_test.cc).
+// The other planners, the preferred one first, in the order of their list.
 std::vector<std::string> Others() {
   std::vector<std::string> names = PlannerNames();
-  std::erase_if(names, [](const std::string& name) { return name == kName || name == kLeftOut; });
+  std::erase_if(names, [](const std::string& name) { return name == kName; });
   std::stable_partition(names.begin(), names.end(), [](const std::string& name) { return name == kPreferredPlanner; });
   return names;
 }
@@ -100,6 +107,12 @@ class Auto : public Planner {
       if (options.begin) options.begin(part);
     };
     for (const std::string& name : Others()) {
+      if (estimates.Asked() >= kMostAsked && name != kUnfusedPlanner) {
+        offers.emplace_back().name = name;
+        offers.back().reason =
+            absl::StrCat("not asked, since ", estimates.Asked(), " fusion blocks were looked at for other planners");
+        continue;
+      }
       begin(name);
       RETURN_IF_ERROR(Offer(name, graph, device, estimates, options, &offers, &refused));
       if (name != kPreferredPlanner) continue;

@@ -4,7 +4,9 @@
 #include <gtest/gtest.h>
 
 #include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "compiler/plan/testing/accepting_oracle.h"
 
 namespace fusion {
 namespace {
@@ -85,8 +87,7 @@ TEST(Auto, OffersEveryPlannersPlanAndTakesTheBest) {
   FakeOracle oracle;
   const FusionPlan plan = Plan(oracle);
   for (const std::string& name : PlannerNames()) {
-    // `power_fusion` schedules too much to be asked beside all others.
-    if (name == "auto" || name == "power_fusion") continue;
+    if (name == "auto") continue;
     const OfferedPlan* offer = Find(plan, name);
     ASSERT_NE(offer, nullptr) << name;
     EXPECT_FALSE(offer->plan.fusion_blocks.empty()) << name << ": " << offer->reason;
@@ -95,6 +96,28 @@ TEST(Auto, OffersEveryPlannersPlanAndTakesTheBest) {
   EXPECT_EQ(plan.fusion_blocks, plan.offers[0].plan.fusion_blocks);
   EXPECT_THAT(plan.offers[0].reason, HasSubstr("estimated the fastest as a whole"));
   EXPECT_EQ(Find(plan, kPreferredPlanner, /*measured=*/true), nullptr) << "nothing was measured";
+}
+
+TEST(Auto, BehindManyQuestionsNoOtherPlannerIsAsked) {
+  std::string text = "graph g(%x: f32[64, 64]) {\n", last = "%x";
+  for (int n = 0; n < 12000; ++n) {
+    absl::StrAppend(&text, "  %v", n, ": f32[64, 64] = ", n % 3 == 0 ? "Softmax" : "Exp", "(", last, ")\n");
+    last = absl::StrCat("%v", n);
+  }
+  const auto graph = ecg::Parse(absl::StrCat(text, "  return ", last, "\n}"));
+  ASSERT_TRUE(graph.ok()) << graph.status();
+  AcceptingOracle oracle;
+  const auto plan = AutoPlanner()->Plan(*graph, DeviceModel(), oracle, {});
+  ASSERT_TRUE(plan.ok()) << plan.status();
+  int asked = 0, left_out = 0;
+  for (const OfferedPlan& offer : plan->offers) {
+    asked += offer.plan.fusion_blocks.empty() ? 0 : 1;
+    left_out += absl::StrContains(offer.reason, "not asked, since") ? 1 : 0;
+  }
+  EXPECT_GE(asked, 2) << "the preferred planner, and `none`";
+  EXPECT_GE(left_out, 1);
+  EXPECT_NE(Find(*plan, kPreferredPlanner), nullptr);
+  EXPECT_FALSE(Find(*plan, "none")->plan.fusion_blocks.empty());
 }
 
 TEST(Auto, WhereFusingNeverPaysNothingIsFused) {
