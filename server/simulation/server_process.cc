@@ -50,6 +50,10 @@ absl::Status ServerProcess::Start() {
   farm_ = std::make_unique<Farm>(
       &store_, artifacts_.get(), world_->metrics,
       [this](const TaskRow& task, const std::string& payload, const std::string& result, const AttachedWorker& worker) {
+        // The disk takes its time for what a result brings, and meanwhile the lease may end.
+        if (world_->random->Chance(world_->store_faults.slow * 0.2)) {
+          threads_.Sleep(world_->random->Between(absl::ZeroDuration(), absl::Seconds(4)));
+        }
         return AcceptTaskResult(*artifacts_, task, payload, result, worker);
       },
       Scheduling(), world_->log, clock, &threads_);

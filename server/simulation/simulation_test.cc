@@ -80,7 +80,8 @@ TEST_F(SimulationTest, NothingIsLostDoubledOrStarvedUnderAnySeed) {
 // Each of these once found a bug, which is mended.
 TEST_F(SimulationTest, SeedsThatFoundBugs) {
   for (const auto& [seed, bug] : std::vector<std::pair<uint64_t, const char*>>{
-           {89, "a job whose start could not be stored was forgotten until the next start of the server"},
+           {50, "a job whose start could not be stored was forgotten until the next start of the server"},
+           {910, "submissions that arrived together all passed the cap of their owner"},
        }) {
     EXPECT_EQ(absl::StrJoin(Run(seed).violations, "\n"), "") << "seed " << seed << ": " << bug;
   }

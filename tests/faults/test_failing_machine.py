@@ -1,0 +1,130 @@
+"""The machine fails fusiond while a job runs: its clock jumps, its disk is full or does not sync, its network parts. The
+shim of fault_shim.cc is the clock and the disk, proxy.py the network."""
+import pathlib
+import shutil
+import tempfile
+import time
+import unittest
+
+import fault_shim
+import harness
+import history_check
+import proxy
+import random_faults
+
+MODEL = pathlib.Path(__file__).resolve().parent.parent / "models" / "small" / "tiny_encoder.onnx"
+HOUR_NS = 3600 * 10**9
+
+
+class FailingMachine(unittest.TestCase):
+    def farm(self, measurement="20ms", through=None):
+        folder = pathlib.Path(tempfile.mkdtemp(prefix="fusion-faults-", dir=random_faults.Run.memory()))
+        self.addCleanup(shutil.rmtree, folder, ignore_errors=True)
+        self.shim = fault_shim.Shim(folder, folder / "state")
+        self.addCleanup(self.shim.close)
+        server = harness.Server(folder, "--no-local-worker", variables=self.shim.variables())
+        self.addCleanup(server.stop)
+        server.start()
+        address = None
+        if through:
+            self.proxy = proxy.Proxy(folder / "p.sock", folder / "s.sock")
+            self.addCleanup(self.proxy.stop)
+            address = "unix:%s/p.sock" % folder
+        worker = server.start_worker("--kinds=sim", "--simulated-measurement=" + measurement, address=address)
+        self.addCleanup(worker.wait)
+        self.addCleanup(worker.kill)
+        server.wait_until(server.workers, "the worker is attached")
+        return server
+
+    def submit(self, server, *args):
+        done = server.ctl("submit", MODEL, "--target", "sim", "--detach", *args)
+        self.assertEqual(done.code, 0, done)
+        return done.out.split()[-1]
+
+    def job(self, server, name):
+        return server.ctl("job", "get", name, "-o", "json").json()
+
+    def await_trials(self, server, name):
+        """Waits until the job is being measured, or has ended."""
+        server.wait_until(lambda: int(server.ctl("profile", "stats", "-o", "json").json().get("measurements", 0)) > 2,
+                          "trials run")
+
+    def await_end(self, server, name):
+        server.wait_until(lambda: self.job(server, name)["state"] in ("succeeded", "failed", "cancelled"), "the job ends")
+        return self.job(server, name)
+
+    def assert_good(self, server, *names):
+        """Stops the server; nothing is lost, and the worker was never at fault."""
+        server.process.terminate()
+        self.assertEqual(server.process.wait(harness.HANG), 0)
+        self.assertEqual(history_check.problems(server.state, names, {}), [])
+
+    def test_the_wall_clock_jumps_an_hour_back_and_forth(self):
+        server = self.farm()
+        name = self.submit(server)
+        self.await_trials(server, name)
+        for offset in (HOUR_NS, -HOUR_NS, 0, 24 * HOUR_NS, 0):
+            self.shim.set("clock_offset_ns", offset)
+            time.sleep(0.3)
+            [worker] = server.workers()
+            self.assertEqual(int(worker.get("tasks_failed", 0)), 0, worker)
+        self.shim.set("clock_offset_ns", -HOUR_NS)
+        second = self.submit(server, "--planner", "none")
+        for each in (name, second):
+            self.assertEqual(self.await_end(server, each)["state"], "succeeded", server.log_text())
+        self.assertNotIn("attempt failed", server.log_text())
+        self.assert_good(server, name, second)
+        with history_check.database(server.state) as db:
+            [[first_ms], [second_ms]] = db.execute("SELECT created_ms FROM jobs ORDER BY number").fetchall()
+        self.assertLess(second_ms, first_ms - 40 * 60 * 1000)  # else the clock did not jump
+
+    def test_the_network_is_slow_parts_and_breaks(self):
+        server = self.farm(through="proxy")
+        name = self.submit(server)
+        self.await_trials(server, name)
+        self.proxy.delay_s = 0.1
+        time.sleep(1)
+        self.proxy.parted = True
+        time.sleep(2)
+        self.proxy.delay_s, self.proxy.parted = 0, False
+        for _ in range(3):
+            self.proxy.cut()
+            time.sleep(0.3)
+        self.assertEqual(self.await_end(server, name)["state"], "succeeded", server.log_text())
+        self.assert_good(server, name)
+
+    def test_a_full_disk_stops_nothing_that_was_acknowledged(self):
+        server = self.farm()
+        name = self.submit(server)
+        self.await_trials(server, name)
+        self.shim.set("full", 1)
+        refused = server.ctl("submit", MODEL, "--target", "sim", "--planner", "none", "--detach")
+        self.assertNotEqual(refused.code, 0, refused)
+        time.sleep(2)
+        self.assertIsNone(server.process.poll())
+        self.shim.set("full", 0)
+        self.assertIn(self.await_end(server, name)["state"], ("succeeded", "failed"))
+        again = self.submit(server, "--planner", "none")
+        self.assertEqual(self.await_end(server, again)["state"], "succeeded", server.log_text())
+        self.assert_good(server, name, again)
+
+    def test_a_sync_that_fails_acknowledges_nothing(self):
+        server = self.farm()
+        for attempt in range(3):
+            name = self.submit(server, "--tune", str(3 + attempt))
+            self.shim.set("sync_errors", 2)
+            told = server.ctl("submit", MODEL, "--target", "sim", "--tune", str(20 + attempt), "--detach")
+            self.assertLess(self.shim.get("sync_errors"), 2)  # else no sync failed
+            acknowledged = [name] + ([told.out.split()[-1]] if told.code == 0 else [])
+            server.process.kill()
+            server.process.wait()
+            self.shim.set("sync_errors", 0)
+            self.shim.lose_unsynced()
+            server.start(wait_for_worker=False)
+            for each in acknowledged:
+                self.assertEqual(self.await_end(server, each)["state"], "succeeded", server.log_text())
+        self.assert_good(server)
+
+
+if __name__ == "__main__":
+    unittest.main()
