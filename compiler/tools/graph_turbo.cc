@@ -1,7 +1,10 @@
 // graph-turbo plans a model depth first for one cluster of an accelerator (compiler/plan/planners/graph_turbo) and
 // prints at which level each output of an operator stays, beside the operators of TVM's fixed patterns, whose outputs
-// all go to DDR: GraphTurbo's Table 3. tests/bench/graphturbo.py makes the table from it.
+// all go to DDR: GraphTurbo's Table 3. With --simulate it also makes programs of the plan and of baselines, and counts
+// their cycles on the simulator (runtime/devices/dsa_sim); --numbers computes a program's numbers there and compares
+// them with the reference interpreter. tests/bench/graphturbo.py makes tables from it.
 #include <CLI/CLI.hpp>
+#include <chrono>
 #include <cstdio>
 #include <fstream>
 #include <iterator>
@@ -14,12 +17,18 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
+#include "compiler/analysis/interpret.h"
 #include "compiler/ecg/graph.h"
 #include "compiler/onnx/import.h"
 #include "compiler/plan/planners/graph_turbo/depth_first_plan.h"
+#include "compiler/plan/planners/graph_turbo/lowering/run_program.h"
+#include "compiler/plan/planners/graph_turbo/lowering/variants.h"
 #include "compiler/simplify/passes.h"
+#include "runtime/base/random_inputs.h"
 #include "runtime/base/status_macros.h"
+#include "runtime/devices/dsa_sim/check.h"
 #include "runtime/devices/dsa_sim/stored_machines.h"
+#include "runtime/verdict/compare.h"
 
 namespace fusion {
 namespace {
@@ -30,6 +39,11 @@ struct Options {
   int64_t float_bytes = 2;
   double local_bytes = 0;  // 0: the machine's
   bool literal = false, text = false;
+  std::vector<std::string> simulate;
+  std::vector<double> rates = {1};
+  double weights_share = 0.125;
+  std::string numbers, program;
+  bool check = false;
 };
 
 // Parses NAME=N,N,…
@@ -72,16 +86,113 @@ nlohmann::ordered_json CountsJson(const graph_turbo::ScopeCounts& counts) {
           {"ddr_bytes", counts.ddr.bytes}, {"llb_bytes", counts.global.bytes}, {"l1_bytes", counts.local.bytes}};
 }
 
+nlohmann::ordered_json TimingJson(const dsa::Timing& timing) {
+  nlohmann::ordered_json units = nlohmann::ordered_json::object();
+  for (const auto& [name, use] : timing.units) {
+    units[name] = use.work_cycles / (timing.cycles * static_cast<double>(use.units));
+  }
+  return {{"cycles", timing.cycles},
+          {"seconds", timing.seconds},
+          {"ddr_read_bytes", timing.ddr_read_bytes},
+          {"ddr_written_bytes", timing.ddr_written_bytes},
+          {"moved_bytes", timing.moved_bytes},
+          {"redistributed_bytes", timing.redistributed_bytes},
+          {"utilisation", std::move(units)}};
+}
+
+double SecondsSince(std::chrono::steady_clock::time_point start) {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
+DType FloatType(int64_t bytes) { return bytes == 2 ? DType::kF16 : DType::kF32; }
+
+// Lowers each variant and counts its cycles, with all assumed rates multiplied by each of the factors.
+absl::StatusOr<nlohmann::ordered_json> Simulate(const graph_turbo::OpGraph& op_graph,
+                                                const graph_turbo::Cluster& cluster, const dsa::Machine& machine,
+                                                const Options& options) {
+  nlohmann::ordered_json simulations = nlohmann::ordered_json::object();
+  for (const std::string& variant : options.simulate) {
+    const auto start = std::chrono::steady_clock::now();
+    ASSIGN_OR_RETURN(const graph_turbo::LoweredProgram lowered,
+                     graph_turbo::LowerVariant(op_graph, variant, cluster, machine, FloatType(options.float_bytes)));
+    nlohmann::ordered_json& report = simulations[variant];
+    report["lowering_s"] = SecondsSince(start);
+    report["instructions"] = lowered.program.instructions.size();
+    if (options.check) {
+      RETURN_IF_ERROR(Annotate(dsa::CheckOperands(machine, lowered.program), variant));
+      RETURN_IF_ERROR(Annotate(dsa::CheckAccesses(machine, lowered.program), variant));
+    }
+    for (const double rate : options.rates) {
+      const auto timing_start = std::chrono::steady_clock::now();
+      nlohmann::ordered_json timing = TimingJson(dsa::TimeProgram(machine.WithAssumedRates(rate), lowered.program));
+      timing["assumed_rates"] = rate;
+      timing["timing_s"] = SecondsSince(timing_start);
+      report["timings"].push_back(std::move(timing));
+    }
+    if (!options.program.empty()) std::ofstream(options.program) << dsa::Print(lowered.program);
+  }
+  return simulations;
+}
+
+// Computes a variant's numbers in f32 on the simulator, which checks the program, and compares them with the reference.
+absl::StatusOr<nlohmann::ordered_json> Numbers(const ecg::Graph& graph, const graph_turbo::OpGraph& op_graph,
+                                               const graph_turbo::Cluster& cluster, const dsa::Machine& machine,
+                                               const std::string& variant) {
+  std::vector<Tensor> inputs;
+  for (const ecg::ValueId id : graph.inputs()) {
+    const ecg::ValueType& type = graph.value(id).type;
+    inputs.push_back(RandomTensor(type.dtype, type.shape, DeriveSeed(1, inputs.size())));
+  }
+  ASSIGN_OR_RETURN(const graph_turbo::LoweredProgram lowered,
+                   graph_turbo::LowerVariant(op_graph, variant, cluster, machine, DType::kF32));
+  auto start = std::chrono::steady_clock::now();
+  ASSIGN_OR_RETURN(const graph_turbo::ProgramRun run,
+                   graph_turbo::RunProgram(graph, op_graph, lowered, machine, inputs));
+  const double simulation_s = SecondsSince(start);
+  start = std::chrono::steady_clock::now();
+  ASSIGN_OR_RETURN(const std::vector<Tensor> expected, ecg::Interpret(graph, inputs));
+  nlohmann::ordered_json outputs = nlohmann::ordered_json::array();
+  for (size_t o = 0; o < expected.size(); ++o) {
+    ASSIGN_OR_RETURN(const Comparison comparison, CompareTensors(run.outputs[o], expected[o]));
+    outputs.push_back({{"name", graph.value(graph.outputs()[o]).name},
+                       {"ok", comparison.ok()},
+                       {"elements", expected[o].num_elements()},
+                       {"max_rel_err", comparison.max_rel_err},
+                       {"tolerance", comparison.tolerance}});
+  }
+  return nlohmann::ordered_json{{"variant", variant},
+                                {"instructions", lowered.program.instructions.size()},
+                                {"simulation_s", simulation_s},
+                                {"interpreter_s", SecondsSince(start)},
+                                {"outputs", std::move(outputs)}};
+}
+
 absl::StatusOr<std::string> Run(const Options& options) {
-  ASSIGN_OR_RETURN(const dsa::Machine machine, dsa::StoredMachine(options.machine));
+  ASSIGN_OR_RETURN(dsa::Machine machine, dsa::StoredMachine(options.machine));
+  if (options.local_bytes > 0) {
+    for (dsa::CoreGroup& group : machine.groups) {
+      if (group.local_bytes.value > 0)
+        group.local_bytes = {options.local_bytes, options.local_bytes, options.local_bytes, "given"};
+    }
+  }
   ASSIGN_OR_RETURN(const ecg::Graph graph, ReadGraph(options));
   ASSIGN_OR_RETURN(const auto layers, graph_turbo::LayersOf(graph));
   ASSIGN_OR_RETURN(const graph_turbo::OpGraph op_graph, graph_turbo::MakeOpGraph(graph, layers, {options.float_bytes}));
   graph_turbo::Cluster cluster;
   cluster.cores = machine.cores();
-  cluster.local_bytes = options.local_bytes > 0 ? options.local_bytes : machine.GroupOf(0).local_bytes.value;
+  cluster.local_bytes = machine.GroupOf(0).local_bytes.value;
+  cluster.weights_share = options.weights_share;
   cluster.literal = options.literal;
   cluster.global_bytes = machine.global_bytes.value;
+  const dsa::Machine one = graph_turbo::OneCluster(machine);
+  if (!options.numbers.empty()) {
+    ASSIGN_OR_RETURN(const nlohmann::ordered_json numbers, Numbers(graph, op_graph, cluster, one, options.numbers));
+    return numbers.dump(2) + "\n";
+  }
+  if (!options.simulate.empty()) {
+    ASSIGN_OR_RETURN(const nlohmann::ordered_json simulations, Simulate(op_graph, cluster, one, options));
+    return simulations.dump(2) + "\n";
+  }
   const graph_turbo::DepthFirstPlan plan = graph_turbo::MakeDepthFirstPlan(op_graph, cluster);
   if (options.text) return graph_turbo::Describe(op_graph, plan);
   int64_t made = 0, unsplit = 0;
@@ -124,6 +235,19 @@ int Main(int argc, char** argv) {
       ->check(CLI::PositiveNumber);
   app.add_flag("--literal", options.literal, "without the departures from the paper that can be left out");
   app.add_flag("--text", options.text, "print the sub-graphs instead");
+  app.add_option("--weights-share", options.weights_share, "the part of each LB that plans keep for weights")
+      ->check(CLI::Range(0.0, 0.9));
+  app.add_option("--simulate", options.simulate,
+                 absl::StrCat("count the cycles of programs of one cluster instead: any of ",
+                              absl::StrJoin(graph_turbo::VariantNames(), ",")))
+      ->delimiter(',');
+  app.add_option("--assumed-rates", options.rates, "with --simulate: factors of all rates that no source states")
+      ->delimiter(',')
+      ->check(CLI::PositiveNumber);
+  app.add_flag("--check", options.check, "with --simulate: check the programs for overflow, unwritten reads and races");
+  app.add_option("--program", options.program, "with --simulate: write the last program to this file");
+  app.add_option("--numbers", options.numbers,
+                 "compute the numbers of a variant in f32 on the simulator, and compare them with the interpreter");
   CLI11_PARSE(app, argc, argv);
   const absl::StatusOr<std::string> report = Run(options);
   if (!report.ok()) {

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
-"""GraphTurbo's Table 3: how many outputs stay in DDR, LLB and L1.
+"""GraphTurbo's Table 3: how many outputs stay in DDR, LLB and L1. With --parts also Figures 14 to 16 and Table 1, on
+the simulator (runtime/devices/dsa_sim).
 
-usage: graphturbo.py --build DIR --models DIR [--only NAME,…] [--local-kib N,…] [--literal] [--out docs/benchmarks/graphturbo.md]
+usage: graphturbo.py --build DIR --models DIR [--only NAME,…] [--local-kib N,…] [--literal] [--parts table,speeds,use] [--out docs/benchmarks/graphturbo.md]
 
 For each model of the paper it makes the batch of one cluster (Table 2), runs graph-turbo, and prints the counts beside the paper's. Counts follow from capacities and shapes; no rate enters.
 Models come from --models (tests/models says how they are made). BERT and the vision transformer are written here in the form
@@ -32,6 +33,13 @@ PAPER = [
     Row("I", "DenseNet", "densenet121", 8, None, 247, 0, 3, 389),
     Row("J", "Conformer", "conformer", 3, None, 1054, 4, 813, 250),
 ]
+# Batches of a cluster that TVM's row of Table 2 has, by label; the clusters of STCP920.
+TVM_BATCH = {"A": 2, "B": 4, "C": 2, "D": 1, "E": 1, "F": 64, "G": 2, "H": 4, "I": 4, "J": 1}
+CLUSTERS = 4
+VARIANTS = ["tvm_like", "astitch_like", "llb", "l1", "instances", "graph_turbo"]
+# Parts of an LB that plans of instances keep for weights; the better one is taken, as a tuner would.
+SHARES = [0.125, 0.5]
+RATES = [0.25, 1, 4]
 # Models that the paper has no row for.
 OTHERS = [Row("", name, name, batch, sequence, None, None, None, None) for name, batch, sequence in
           (("bert_base_dyn", 8, 128), ("vit_b_16", 8, None), ("efficientnet_b0", 8, None), ("shufflenet_v2_x1_0", 8, None), ("vgg16", 8, None))]
@@ -199,10 +207,10 @@ WRITTEN = {"bert base": lambda row: bert(row.batch, row.sequence, 12, 768, 12),
            "vision transformer": lambda row: vision_transformer(row.batch)}
 
 
-def count(row, options, local_kib, literal, folder):
+def run(row, options, local_kib, arguments, folder):
     """graph-turbo's report for a model, or its error."""
     command = [str(pathlib.Path(options.build) / "bin/graph-turbo"), "--machine", "stcp920"]
-    command += ["--local-bytes", str(local_kib << 10)] + (["--literal"] if literal else [])
+    command += ["--local-bytes", str(local_kib << 10)] + arguments
     stored = pathlib.Path(options.models) / f"{row.model}.onnx"
     path = folder / "model.onnx"
     if row.model in WRITTEN:
@@ -216,6 +224,85 @@ def count(row, options, local_kib, literal, folder):
         onnx.save(chained_concatenations(rebatch(onnx.load(stored), row.batch)), path)
     done = subprocess.run(command + [str(path)], capture_output=True, text=True, check=False)
     return json.loads(done.stdout) if done.returncode == 0 else {"error": done.stderr.strip()}
+
+
+def simulate(row, options, local_kib, variants, share=SHARES[0]):
+    """By variant: what the simulator says of a batch of one cluster, with each of RATES."""
+    with tempfile.TemporaryDirectory() as folder:
+        arguments = ["--simulate", ",".join(variants), "--weights-share", str(share), "--assumed-rates", ",".join(map(str, RATES))]
+        return run(row, options, local_kib, arguments, pathlib.Path(folder))
+
+
+def throughputs(row, options, local_kib):
+    """By variant and rate: the most samples a second of all clusters, over the batches of Table 2 and, with instances,
+    over SHARES; and what was chosen at the assumed rates."""
+    best, chosen = {}, {}
+    for batch in sorted({TVM_BATCH[row.label], row.batch}):
+        for share in SHARES:
+            variants = VARIANTS if share == SHARES[0] else VARIANTS[-2:]
+            report = simulate(row._replace(batch=batch), options, local_kib, variants, share)
+            if "error" in report:
+                return report, {}
+            for variant, simulation in report.items():
+                for timing in simulation["timings"]:
+                    rate = timing["assumed_rates"]
+                    throughput = CLUSTERS * batch / timing["seconds"]
+                    if throughput > best.get((variant, rate), 0):
+                        best[variant, rate] = throughput
+                        if rate == 1:
+                            chosen[variant] = {**timing, "batch": batch, "share": share, "instructions": simulation["instructions"]}
+    return best, chosen
+
+
+def figures(options, only, local_kib):
+    """Figures 14 and 15 as a table for one capacity of L1."""
+    text = f"\n{local_kib} KiB of L1 a core:\n\n"
+    text += ("| | model | TVM-like, samples/s | batch a cluster | llb | l1 | instances | GraphTurbo | AStitch-like | GraphTurbo / AStitch-like at rates x 1/4, 1, 4 | batch, share | DDR MB: TVM-like, GraphTurbo | instructions |\n"
+             "|---|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|\n")
+    print(text.strip(), flush=True)
+    for row in PAPER:
+        if only and row.model not in only and row.label not in only:
+            continue
+        best, chosen = throughputs(row, options, local_kib)
+        if not chosen:
+            text += f"| {row.label} | {row.name} | {best['error']} |\n"
+        else:
+            def speed(variant):
+                return f"{best[variant, 1] / best['tvm_like', 1]:.2f}"
+            interval = ", ".join(f"{best['graph_turbo', rate] / best['astitch_like', rate]:.2f}" for rate in RATES)
+            bytes_of = [(chosen[v]["ddr_read_bytes"] + chosen[v]["ddr_written_bytes"]) / 1e6 / chosen[v]["batch"] for v in ("tvm_like", "graph_turbo")]
+            text += (f"| {row.label} | {row.name} | {best['tvm_like', 1]:.0f} | {chosen['tvm_like']['batch']} | {speed('llb')} | {speed('l1')} | {speed('instances')} | "
+                     f"{speed('graph_turbo')} | {speed('astitch_like')} | {interval} | {chosen['graph_turbo']['batch']}, {chosen['graph_turbo']['share']} | "
+                     f"{bytes_of[0]:.1f}, {bytes_of[1]:.1f} | {chosen['graph_turbo']['instructions']} |\n")
+        print(text.splitlines()[-1], flush=True)
+    return text
+
+
+def utilisation(options, only, local_kib):
+    """Figure 16 and Table 1: use of the units against the batch of a cluster, and 64 sentences in rounds."""
+    text = f"\n{local_kib} KiB of L1 a core:\n\n| model | batch a cluster | ms | MME | VME | vector core |\n|---|---:|---:|---:|---:|---:|\n"
+    seconds = {}
+    for row in PAPER[:2]:
+        for batch in (1, 2, 4, 8, 16):
+            if only and row.model not in only and row.label not in only:
+                continue
+            found = []
+            for share in SHARES:
+                report = simulate(row._replace(batch=batch), options, local_kib, ["graph_turbo"], share)
+                if "error" not in report:
+                    found.append(report["graph_turbo"]["timings"][RATES.index(1)])
+            if not found:
+                continue
+            timing = min(found, key=lambda t: t["seconds"])
+            seconds[row.label, batch] = timing["seconds"]
+            use = timing["utilisation"]
+            text += f"| {row.name} | {batch} | {timing['seconds'] * 1e3:.2f} | {use['mme']:.3f} | {use['vme']:.3f} | {use['vector']:.3f} |\n"
+            print(text.splitlines()[-1], flush=True)
+    if ("B", 8) in seconds and ("B", 16) in seconds:
+        text += (f"\n64 sentences on four clusters: two rounds of 8 a cluster take {2e3 * seconds['B', 8]:.2f} ms, one round of 16 "
+                 f"takes {1e3 * seconds['B', 16]:.2f} ms (the paper: 15.34 and 23.58).\n")
+        print(text.splitlines()[-1], flush=True)
+    return text
 
 
 def line(row, report):
@@ -234,6 +321,21 @@ def line(row, report):
             f"{report['recomputation']:.3f} |")
 
 
+def table(options, only, local_kib, literal):
+    """Table 3 for one capacity of L1."""
+    text = f"\n{local_kib} KiB of L1 a core{', Eq. 1 and the two orders as printed' if literal else ''}:\n\n"
+    text += ("| | model | batch a cluster | TVM-like: DDR | of the paper's | DDR | LLB | L1 | of these, operators | "
+             "sub-graphs | instances | order | recomputation |\n|---|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|---|---:|\n")
+    print(text.split("\n\n")[-2].strip(), flush=True)
+    for row in PAPER + OTHERS:
+        if only and row.model not in only and row.label not in only:
+            continue
+        with tempfile.TemporaryDirectory() as folder:
+            text += line(row, run(row, options, local_kib, ["--literal"] if literal else [], pathlib.Path(folder))) + "\n"
+        print(text.splitlines()[-1], flush=True)
+    return text
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--build", required=True)
@@ -241,27 +343,24 @@ def main():
     parser.add_argument("--only", default="")
     parser.add_argument("--local-kib", default="64", help="capacities of an L1 in KiB")
     parser.add_argument("--literal", action="store_true", help="also with the paper's Eq. 1 and its two orders only")
-    parser.add_argument("--out", help="a page in which the text between the marks `<!-- table -->` is replaced")
+    parser.add_argument("--parts", default="table", help="of table (Table 3), speeds (Figures 14 and 15), use (Figure 16 and Table 1)")
+    parser.add_argument("--out", help="a page in which the text between the marks `<!-- table -->`, `<!-- speeds -->` and `<!-- use -->` is replaced")
     options = parser.parse_args()
     only = [name for name in options.only.split(",") if name]
-    variants = [(local_kib, literal) for literal in ([False, True] if options.literal else [False])
-                for local_kib in map(int, options.local_kib.split(","))]
-    text = ""
-    for local_kib, literal in variants:
-        text += f"\n{local_kib} KiB of L1 a core{', Eq. 1 and the two orders as printed' if literal else ''}:\n\n"
-        text += ("| | model | batch a cluster | TVM-like: DDR | of the paper's | DDR | LLB | L1 | of these, operators | "
-                 "sub-graphs | instances | order | recomputation |\n|---|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|---|---:|\n")
-        print(text.split("\n\n")[-2].strip(), flush=True)
-        for row in PAPER + OTHERS:
-            if only and row.model not in only:
-                continue
-            with tempfile.TemporaryDirectory() as folder:
-                text += line(row, count(row, options, local_kib, literal, pathlib.Path(folder))) + "\n"
-            print(text.splitlines()[-1], flush=True)
+    capacities = list(map(int, options.local_kib.split(",")))
+    parts = {}
+    for part in options.parts.split(","):
+        if part == "table":
+            parts[part] = "".join(table(options, only, local_kib, literal) for literal in ([False, True] if options.literal else [False])
+                                  for local_kib in capacities)
+        else:
+            made = {"speeds": figures, "use": utilisation}[part]
+            parts[part] = "".join(made(options, only, local_kib) for local_kib in capacities)
     if options.out:
         page = pathlib.Path(options.out)
-        begin, _, end = page.read_text().split("<!-- table -->")
-        page.write_text(f"{begin}<!-- table -->\n{text.strip()}\n<!-- table -->{end}")
+        for mark, made in parts.items():
+            begin, _, end = page.read_text().split(f"<!-- {mark} -->")
+            page.write_text(f"{begin}<!-- {mark} -->\n{made.strip()}\n<!-- {mark} -->{end}")
 
 
 if __name__ == "__main__":

@@ -50,7 +50,21 @@ class GraphTurbo(unittest.TestCase):
         self.assertEqual((report["edges_inherited"], report["edges"]), (32, 8))
         self.assertEqual(report["outputs"]["ddr"], 0)
 
+    def test_programs_compute_the_models_numbers(self):
+        for variant in ("tvm_like", "graph_turbo"):
+            report = self.report(self.folder / "stages.txt", "--numbers", variant, "--local-bytes", 4096)
+            self.assertTrue(report["outputs"] and all(output["ok"] for output in report["outputs"]), report)
+
+    def test_programs_are_timed_over_a_range_of_rates(self):
+        report = self.report(self.folder / "stages.txt", "--simulate", "tvm_like,graph_turbo", "--check", "--assumed-rates", "0.25,1,4",
+                             "--program", self.folder / "program.txt")
+        for simulation in report.values():
+            slow, assumed, fast = (timing["seconds"] for timing in simulation["timings"])
+            self.assertTrue(slow > assumed > fast > 0)
+        self.assertIn("program model for stcp920 {", (self.folder / "program.txt").read_text())
+
     def test_errors_say_what_to_do(self):
+        self.assertIn("there are tvm_like, astitch_like", run(self.folder / "stages.txt", "--simulate", "tvm").stderr)
         self.assertIn("there are goya, stcp920", run(self.folder / "stages.txt", "--machine", "tpu").stderr)
         self.assertIn("expected NAME=N,N", run("model.onnx", "--shape", "8,3").stderr)
         self.assertIn("'x' is no positive number", run("model.onnx", "--shape", "input=8,x").stderr)

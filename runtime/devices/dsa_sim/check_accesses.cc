@@ -70,6 +70,7 @@ class AccessCheck {
       if (instruction.accumulate) read.push_back(instruction.to);
       for (const Slice& slice : read) RETURN_IF_ERROR(Each(slice, i, &AccessCheck::Read));
       RETURN_IF_ERROR(Each(instruction.to, i, &AccessCheck::Write));
+      for (const Slice& slice : instruction.also) RETURN_IF_ERROR(Each(slice, i, &AccessCheck::Write));
     }
     for (const Buffer& buffer : program_.buffers) {
       int64_t missing = 0;

@@ -78,11 +78,14 @@ class InstructionCheck {
         return Bad("there is no such cluster");
       return absl::OkStatus();
     }
-    const size_t operands = instruction_.kind == Kind::kMatrix   ? 2
+    if (instruction_.part.present()) RETURN_IF_ERROR(CheckPart());
+    const size_t operands = instruction_.part.present()          ? instruction_.from.size()
+                            : instruction_.kind == Kind::kMatrix ? 2
                             : instruction_.kind == Kind::kVector ? GetVectorOpInfo(instruction_.op).operands
                                                                  : 1;
     if (instruction_.from.size() != operands) return Bad(absl::StrCat("it takes ", operands, " operands"));
     RETURN_IF_ERROR(CheckSlice(instruction_.to));
+    for (const Slice& slice : instruction_.also) RETURN_IF_ERROR(CheckSlice(slice));
     for (const Slice& slice : instruction_.from) RETURN_IF_ERROR(CheckSlice(slice));
     RETURN_IF_ERROR(CheckDestination());
     if (instruction_.kind == Kind::kMatrix) return CheckMatrix();
@@ -136,14 +139,47 @@ class InstructionCheck {
     return false;
   }
 
+  absl::Status CheckPart() const {
+    const ExpressionPart& part = instruction_.part;
+    if (part.expression >= static_cast<int>(program_.expressions.size())) return Bad("there is no such expression");
+    if (instruction_.kind != Kind::kMatrix && instruction_.kind != Kind::kVector && instruction_.kind != Kind::kLoad) {
+      return Bad("only units and loads compute expressions");
+    }
+    if (part.work < 0 || part.reduce_begin < 0 || part.reduce_end < part.reduce_begin) {
+      return Bad("its work or its part of the reduction is negative");
+    }
+    if (instruction_.accumulate && !instruction_.also.empty()) return Bad("only one result can be added to");
+    if (part.inputs.size() != instruction_.from.size()) {
+      return Bad(absl::StrCat("it has ", instruction_.from.size(), " operands for ", part.inputs.size(), " inputs"));
+    }
+    std::vector<const Slice*> slices = {&instruction_.to};
+    for (const Slice& slice : instruction_.also) slices.push_back(&slice);
+    for (const Slice& slice : instruction_.from) slices.push_back(&slice);
+    if (part.origins.size() != slices.size()) {
+      return Bad(absl::StrCat("it has ", slices.size(), " slices and ", part.origins.size(), " origins"));
+    }
+    for (size_t i = 0; i < slices.size(); ++i) {
+      if (part.origins[i].size() != slices[i]->strides.size()) return Bad("an origin has another rank than its slice");
+    }
+    return absl::OkStatus();
+  }
+
   // Does the instruction write each element once, and read no element that it writes, but element by element in place?
   absl::Status CheckDestination() const {
-    const Ranges written = RangesOf(instruction_.to);
+    Ranges written = RangesOf(instruction_.to);
     bool twice = false;
     for (const Stride& stride : instruction_.to.strides) twice = twice || (stride.stride == 0 && stride.count > 1);
+    for (const Slice& slice : instruction_.also) {
+      if (!(BufferOf(slice).memory == BufferOf(instruction_.to).memory)) return Bad("its results are in two memories");
+      const Ranges more = RangesOf(slice);
+      written.insert(written.end(), more.begin(), more.end());
+      for (const Stride& stride : slice.strides) twice = twice || (stride.stride == 0 && stride.count > 1);
+    }
+    std::sort(written.begin(), written.end());
     for (size_t i = 1; i < written.size(); ++i) twice = twice || written[i].first < written[i - 1].second;
     if (twice) return Bad("its destination contains an element twice");
-    const bool in_place = instruction_.kind == Kind::kVector && !GetVectorOpInfo(instruction_.op).reduces;
+    const bool in_place =
+        instruction_.kind == Kind::kVector && !instruction_.part.present() && !GetVectorOpInfo(instruction_.op).reduces;
     for (const Slice& slice : instruction_.from) {
       if (!(BufferOf(slice).memory == BufferOf(instruction_.to).memory)) continue;
       if (in_place && slice == instruction_.to) continue;
@@ -153,6 +189,7 @@ class InstructionCheck {
   }
 
   absl::Status CheckTransfer() const {
+    if (instruction_.from.empty()) return Bad("a load needs an operand in DDR");
     const Buffer &to = BufferOf(instruction_.to), &from = BufferOf(instruction_.from[0]);
     const Level a = from.memory.level, b = to.memory.level;
     const bool one_cluster = from.memory.place.cluster == to.memory.place.cluster;
@@ -168,6 +205,14 @@ class InstructionCheck {
     if (instruction_.kind == Kind::kRedistribute &&
         (a != Level::kLocal || b != Level::kLocal || !one_cluster || from.memory.place == to.memory.place)) {
       return Bad("a redistribution goes between the LBs of two cores of one cluster");
+    }
+    if (instruction_.part.present()) {
+      for (const Slice& slice : instruction_.from) {
+        if (BufferOf(slice).memory.level != Level::kDdr && !(BufferOf(slice).memory == to.memory)) {
+          return Bad("a load that gathers finds its addresses in the memory that it loads to");
+        }
+      }
+      return absl::OkStatus();
     }
     if (from.dtype != to.dtype) return Bad("a transfer does not convert elements; use copy on a vector unit");
     if (instruction_.from[0].elements() != instruction_.to.elements()) {
@@ -191,6 +236,7 @@ class InstructionCheck {
     if (group.local_bytes.value == 0) memory = {Level::kGlobal, {instruction_.place.cluster, 0}};
     std::vector<Slice> slices = instruction_.from;
     slices.push_back(instruction_.to);
+    slices.insert(slices.end(), instruction_.also.begin(), instruction_.also.end());
     for (const Slice& slice : slices) {
       if (!(BufferOf(slice).memory == memory)) {
         return Bad(absl::StrCat("its unit works in ", PrintMemory(memory), ", and ", BufferOf(slice).name, " is in ",
@@ -202,6 +248,7 @@ class InstructionCheck {
 
   absl::Status CheckMatrix() const {
     RETURN_IF_ERROR(CheckUnit(UnitKind::kMatrix));
+    if (instruction_.part.present()) return absl::OkStatus();
     const Slice &to = instruction_.to, &a = instruction_.from[0], &b = instruction_.from[1];
     if (to.strides.empty() || a.strides.empty() || b.strides.size() != 2) {
       return Bad("a matrix product takes to[m…, n] = a[m…, k] * b[k, n]");
@@ -216,6 +263,7 @@ class InstructionCheck {
 
   absl::Status CheckVector() const {
     RETURN_IF_ERROR(CheckUnit(UnitKind::kVector));
+    if (instruction_.part.present()) return absl::OkStatus();
     const VectorOpInfo& info = GetVectorOpInfo(instruction_.op);
     for (const Slice& slice : instruction_.from) {
       if (info.reduces && slice.strides.empty()) return Bad(absl::StrCat(info.name, " needs an index to reduce"));

@@ -56,6 +56,37 @@ TEST(CheckOperands, RefusesPlacesAndTypesThatThereAreNot) {
   ExpectRefused("buffer a gb 0 0 f32[1] input", absl::StatusCode::kInvalidArgument, "in DDR");
 }
 
+TEST(CheckOperands, RefusesPartsOfExpressionsThatDoNotFit) {
+  const std::string head = absl::StrCat("expression e\nend\n", kBuffers);
+  const auto refused = [&](const std::string& line, const std::string& why) {
+    ExpectRefused(absl::StrCat(head, line), absl::StatusCode::kInvalidArgument, why);
+  };
+  refused("0: store expr e work 1 y[0] at () = a[0] at () as 0", "expected the name of a buffer");
+  refused("0: vector vme 0.0 expr e work 1 a[0 + 2:1] at () = b[0] at () as 0", "another rank than its slice");
+  refused("0: vector vme 0.0 expr e work -1 a[0] at () = b[0] at () as 0", "is negative");
+  refused("0: vector vme 0.0 expr e work 1 reduce 3 2 a[0] at () = b[0] at () as 0", "is negative");
+  refused("0: vector mme 0.0 expr e work 1 a[0] at () = b[0] at () as 0", "is of the other kind");
+  refused("0: vector vme 0.0 expr e work 1 a[0] at () = c[0] at () as 0", "works in lb 0.0");
+  refused("0: vector vme 0.0 expr e work 1 a[0] at (), c[0] at () = b[0] at () as 0", "are in two memories");
+  refused("0: vector vme 0.0 expr e work 1 a[0 + 2:1] at (0), a[1] at () = b[0] at () as 0", "an element twice");
+  refused("0: vector vme 0.0 expr e work 1 a[0 + 2:1] at (0) = a[0 + 2:1] at (0) as 0", "overlaps an operand");
+  refused("0: matrix mme 0.0 expr e work 1 a[0] at (), a[1] at () += b[0] at () as 0", "only one result");
+  refused("0: load expr e work 1 a[0] at () = x[0] at () as 0, c[0] at () as 1", "finds its addresses");
+  refused("0: load expr e work 1 a[0] at () = ", "a load needs an operand in DDR");
+}
+
+TEST(CheckAccesses, SeesAllResultsAndOperandsOfAnExpression) {
+  const std::string head = absl::StrCat("expression e\nend\n", kBuffers, "0: load a[0 + 16:1] = x[0 + 16:1]\n");
+  ExpectRefused(absl::StrCat(head, "1: vector vme 0.0 expr e work 1 b[0] at (), b[1] at () = a[0] at () as 0"),
+                absl::StatusCode::kFailedPrecondition, "reads element 0 of a, which instruction 0");
+  ExpectRefused(absl::StrCat(head, "1: vector vme 0.0 expr e work 1 b[0] at (), a[1] at () = b[2] at () as 0 after 0"),
+                absl::StatusCode::kFailedPrecondition, "never written");
+  ExpectRefused(absl::StrCat(head,
+                             "1: vector vme 0.0 fill b[0 + 16:1] = 0\n"
+                             "2: vector vme 0.0 expr e work 1 b[0] at (), a[1] at () = b[2] at () as 0"),
+                absl::StatusCode::kFailedPrecondition, "writes element 1 of a, which instruction 0");
+}
+
 TEST(CheckOperands, RefusesASliceThatLeavesItsBuffer) {
   ExpectRefused(absl::StrCat(kBuffers, "0: load a[8 + 9:1] = x[0 + 9:1]"), absl::StatusCode::kInvalidArgument,
                 "elements 8 to 16 of a, which has 16");

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "runtime/base/status_macros.h"
 #include "runtime/devices/dsa_sim/slice.h"
 
 namespace fusion::dsa {
@@ -105,6 +106,45 @@ void Vector(const Instruction& instruction, Memories* memories) {
   }
 }
 
+TensorBox BoxOf(const Slice& slice, const std::vector<int64_t>& origin) {
+  TensorBox box{origin, {}};
+  for (const Stride& stride : slice.strides) box.extents.push_back(stride.count);
+  return box;
+}
+
+absl::Status ComputeExpression(const Instruction& instruction, Evaluator* evaluator, Memories* memories) {
+  if (evaluator == nullptr) return absl::InvalidArgumentError("the program has expressions, and there is no evaluator");
+  const ExpressionPart& part = instruction.part;
+  std::vector<Slice> results = {instruction.to};
+  results.insert(results.end(), instruction.also.begin(), instruction.also.end());
+  EvaluationRequest request;
+  request.expression = part.expression;
+  request.inputs = part.inputs;
+  request.reduce_begin = part.reduce_begin;
+  request.reduce_end = part.reduce_end;
+  for (size_t r = 0; r < results.size(); ++r) request.results.push_back(BoxOf(results[r], part.origins[r]));
+  for (size_t o = 0; o < instruction.from.size(); ++o) {
+    const Slice& from = instruction.from[o];
+    request.operands.push_back(BoxOf(from, part.origins[results.size() + o]));
+    std::vector<float>& values = request.values.emplace_back();
+    for (const int64_t offset : Offsets(from.strides))
+      values.push_back(memories->Get(from.buffer, from.first + offset));
+  }
+  ASSIGN_OR_RETURN(const std::vector<std::vector<float>> values, evaluator->Evaluate(request));
+  for (size_t r = 0; r < results.size(); ++r) {
+    const Slice& to = results[r];
+    const std::vector<int64_t> writes = Offsets(to.strides);
+    if (values.size() != results.size() || values[r].size() != writes.size()) {
+      return absl::InternalError("the evaluator returns other results than the instruction has");
+    }
+    for (size_t i = 0; i < writes.size(); ++i) {
+      const int64_t target = to.first + writes[i];
+      memories->Set(to.buffer, target, values[r][i] + (instruction.accumulate ? memories->Get(to.buffer, target) : 0));
+    }
+  }
+  return absl::OkStatus();
+}
+
 absl::Status SetInputs(const Program& program, const Values& inputs, Memories* memories) {
   size_t known = 0;
   for (int b = 0; b < static_cast<int>(program.buffers.size()); ++b) {
@@ -125,11 +165,16 @@ absl::Status SetInputs(const Program& program, const Values& inputs, Memories* m
 
 }  // namespace
 
-absl::StatusOr<Values> Execute(const Program& program, const Values& inputs) {
+absl::StatusOr<Values> Execute(const Program& program, const Values& inputs, Evaluator* evaluator) {
   Memories memories(program);
   if (absl::Status status = SetInputs(program, inputs, &memories); !status.ok()) return status;
-  for (const Instruction& instruction : program.instructions) {
-    if (instruction.kind == Kind::kMatrix) {
+  for (int i = 0; i < static_cast<int>(program.instructions.size()); ++i) {
+    const Instruction& instruction = program.instructions[i];
+    if (instruction.part.present()) {
+      const absl::Status status = ComputeExpression(instruction, evaluator, &memories);
+      if (!status.ok())
+        return Annotate(status, absl::StrCat("instruction ", i, " (", PrintInstruction(program, i), ")"));
+    } else if (instruction.kind == Kind::kMatrix) {
       Matrix(instruction, &memories);
     } else if (instruction.kind == Kind::kVector) {
       Vector(instruction, &memories);

@@ -54,6 +54,48 @@ TEST(Execute, AProductAddsToWhatIsThere) {
   EXPECT_THAT(RunLines(text)->at("y"), ElementsAre(-32, 68));
 }
 
+// Returns the sum of each operand's values, and what it was asked, as one result of as many elements as it has.
+class Recorder : public Evaluator {
+ public:
+  absl::StatusOr<std::vector<std::vector<float>>> Evaluate(const EvaluationRequest& request) override {
+    request_ = request;
+    float sum = 0;
+    for (const std::vector<float>& values : request.values) {
+      for (const float value : values) sum += value;
+    }
+    std::vector<std::vector<float>> results;
+    for (const TensorBox& box : request.results) results.emplace_back(box.extents[0], sum);
+    return results;
+  }
+  EvaluationRequest request_;
+};
+
+TEST(Execute, TheEvaluatorComputesExpressions) {
+  const auto program = Parse(R"(program p for small {
+    expression e
+    end
+    buffer x ddr 0 f32[6] input
+    buffer a lb 0.0 0 f32[6]
+    buffer r lb 0.0 64 f32[6]
+    buffer y ddr 64 f32[4] output
+    0: load a[0 + 6:1] = x[0 + 6:1]
+    1: vector vme 0.0 fill r[0 + 6:1] = 1
+    2: matrix mme 0.0 expr e work 4 reduce 1 3 r[0 + 2:1] at (7) += a[1 + 2:3, 1:1] at (5, 6) as 2
+    3: store y[0 + 4:1] = r[0 + 4:1]
+})");
+  ASSERT_TRUE(program.ok()) << program.status().message();
+  const Values inputs = {{"x", {1, -2, 3, -4, 5, -6}}};
+  Recorder recorder;
+  const auto values = Execute(*program, inputs, &recorder);
+  ASSERT_TRUE(values.ok()) << values.status().message();
+  EXPECT_THAT(values->at("y"), ElementsAre(4, 4, 1, 1));  // 1 + (-2 + 5)
+  EXPECT_THAT(recorder.request_.operands[0].origin, ElementsAre(5, 6));
+  EXPECT_THAT(recorder.request_.operands[0].extents, ElementsAre(2, 1));
+  EXPECT_THAT(recorder.request_.inputs, ElementsAre(2));
+  EXPECT_EQ(recorder.request_.reduce_end, 3);
+  EXPECT_THAT(std::string(Execute(*program, inputs).status().message()), HasSubstr("there is no evaluator"));
+}
+
 TEST(Execute, NarrowBuffersRound) {
   const Values inputs = {{"x", {2049, 1.0f / 3, 0, 0, 0, 0}}};
   const char* const text = R"(1: vector vme 0.0 copy h[0 + 2:1] = a[0 + 2:1]

@@ -160,15 +160,17 @@ const ComputeUnit* Machine::Unit(const std::string& name) const {
 
 Machine Machine::WithAssumedRates(double factor) const {
   Machine scaled = *this;
-  const auto scale = [&](Rate& rate) {
-    if (rate.assumed()) rate.value = std::clamp(rate.value * factor, rate.low, rate.high);
+  const auto scale = [&](const std::string& name, Rate& rate) {
+    // A figure in cycles is a duration, which is shorter on a faster machine.
+    const double times = name.ends_with("_cycles") ? 1 / factor : factor;
+    if (rate.assumed()) rate.value = std::clamp(rate.value * times, rate.low, rate.high);
   };
   VisitRates(scaled, [&](const std::string& name, Rate& rate) {
-    if (name != "global_bytes" && name != "ddr_bytes") scale(rate);
+    if (name != "global_bytes" && name != "ddr_bytes") scale(name, rate);
   });
   for (ComputeUnit& unit : scaled.units) {
-    scale(unit.per_cycle);
-    scale(unit.startup_cycles);
+    scale("per_cycle", unit.per_cycle);
+    scale("startup_cycles", unit.startup_cycles);
   }
   return scaled;
 }

@@ -64,8 +64,8 @@ struct Machine {
   const CoreGroup& GroupOf(int core) const;                // 0 ≤ core < cores()
   const ComputeUnit* Unit(const std::string& name) const;  // nullptr if there is none
 
-  // Returns the machine with each assumed rate of time multiplied by `factor` and kept within its range. Capacities and
-  // figures that have a source stay.
+  // Returns a machine that is `factor` times as fast: each assumed rate is multiplied by it and each assumed duration
+  // divided, within their ranges. Capacities and figures that have a source stay.
   Machine WithAssumedRates(double factor) const;
 };
 

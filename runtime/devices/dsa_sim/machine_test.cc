@@ -58,6 +58,10 @@ TEST(Machine, AssumedRatesScaleWithinTheirRanges) {
   EXPECT_EQ(faster.ddr_bytes.value, machine.ddr_bytes.value);
   EXPECT_EQ(faster.Unit("mme")->per_cycle.value, machine.Unit("mme")->per_cycle.value);
   EXPECT_GT(faster.Unit("vme")->per_cycle.value, machine.Unit("vme")->per_cycle.value);
+  // A faster machine starts sooner.
+  EXPECT_EQ(machine.WithAssumedRates(2).sync_cycles.value, machine.sync_cycles.value / 2);
+  EXPECT_EQ(faster.mover_startup_cycles.value, machine.mover_startup_cycles.low);
+  EXPECT_EQ(faster.Unit("vme")->startup_cycles.value, machine.Unit("vme")->startup_cycles.low);
 }
 
 }  // namespace

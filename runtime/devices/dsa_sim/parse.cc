@@ -96,8 +96,15 @@ class Parser {
   absl::StatusOr<Program> Run(const std::string& text) {
     int number = 0;
     bool open = false, closed = false;
+    bool in_expression = false;
     for (absl::string_view line : absl::StrSplit(text, '\n')) {
-      LineReader reader(++number, Tokens(line));
+      ++number;
+      if (in_expression) {
+        in_expression = absl::StripAsciiWhitespace(line) != "end";
+        if (in_expression) absl::StrAppend(&program_.expressions.back().text, line, "\n");
+        continue;
+      }
+      LineReader reader(number, Tokens(line));
       if (reader.AtEnd()) continue;
       if (closed) return reader.Expected("nothing after the program");
       if (!open) {
@@ -105,6 +112,9 @@ class Parser {
         open = true;
       } else if (reader.Take("}")) {
         closed = true;
+      } else if (reader.Take("expression")) {
+        RETURN_IF_ERROR(ReadExpressionHead(&reader));
+        in_expression = true;
       } else if (reader.Take("buffer")) {
         RETURN_IF_ERROR(ReadBuffer(&reader));
       } else {
@@ -123,6 +133,54 @@ class Parser {
     RETURN_IF_ERROR(reader->Expect("for"));
     ASSIGN_OR_RETURN(program_.machine, reader->Word("the machine's name"));
     return reader->Expect("{");
+  }
+
+  absl::Status ReadExpressionHead(LineReader* reader) {
+    ASSIGN_OR_RETURN(const std::string name, reader->Word("the expression's name"));
+    if (expressions_.count(name) > 0) return reader->Expected("a new name instead of '" + name + "'");
+    expressions_[name] = static_cast<int>(program_.expressions.size());
+    program_.expressions.push_back({name, ""});
+    return absl::OkStatus();
+  }
+
+  // Reads "expr conv work 12 reduce 0 4" if it stands there.
+  absl::Status ReadPart(LineReader* reader, Instruction* instruction) {
+    if (!reader->Take("expr")) return absl::OkStatus();
+    auto it = expressions_.find(reader->Peek());
+    if (it == expressions_.end()) return reader->Expected("the name of an expression");
+    reader->Take(it->first);
+    instruction->part.expression = it->second;
+    RETURN_IF_ERROR(reader->Expect("work"));
+    ASSIGN_OR_RETURN(instruction->part.work, reader->Number());
+    if (reader->Take("reduce")) {
+      ASSIGN_OR_RETURN(instruction->part.reduce_begin, reader->Integer());
+      ASSIGN_OR_RETURN(instruction->part.reduce_end, reader->Integer());
+    }
+    return absl::OkStatus();
+  }
+
+  // Reads a slice, with its origin where the instruction computes a part of an expression.
+  absl::StatusOr<Slice> ReadOperand(LineReader* reader, Instruction* instruction) {
+    ASSIGN_OR_RETURN(Slice slice, ReadSlice(reader));
+    if (!instruction->part.present()) return slice;
+    std::vector<int64_t>& origin = instruction->part.origins.emplace_back();
+    RETURN_IF_ERROR(reader->Expect("at"));
+    RETURN_IF_ERROR(reader->Expect("("));
+    if (reader->Take(")")) return slice;
+    do {
+      ASSIGN_OR_RETURN(origin.emplace_back(), reader->Integer());
+    } while (reader->Take(","));
+    RETURN_IF_ERROR(reader->Expect(")"));
+    return slice;
+  }
+
+  absl::Status ReadResults(LineReader* reader, Instruction* instruction) {
+    ASSIGN_OR_RETURN(instruction->to, ReadOperand(reader, instruction));
+    while (instruction->part.present() && reader->Take(",")) {
+      ASSIGN_OR_RETURN(Slice slice, ReadOperand(reader, instruction));
+      instruction->also.push_back(std::move(slice));
+    }
+    return absl::OkStatus();
   }
 
   absl::Status ReadBuffer(LineReader* reader) {
@@ -178,6 +236,17 @@ class Parser {
   }
 
   absl::Status ReadOperands(LineReader* reader, int count, const std::string& between, Instruction* instruction) {
+    if (instruction->part.present()) {  // as many operands as the expression takes, which is not known here
+      if (reader->AtEnd() || reader->Peek() == "after") return absl::OkStatus();
+      do {
+        ASSIGN_OR_RETURN(Slice slice, ReadOperand(reader, instruction));
+        instruction->from.push_back(std::move(slice));
+        RETURN_IF_ERROR(reader->Expect("as"));
+        ASSIGN_OR_RETURN(const int64_t input, reader->Integer());
+        instruction->part.inputs.push_back(static_cast<int>(input));
+      } while (reader->Take(","));
+      return absl::OkStatus();
+    }
     for (int i = 0; i < count; ++i) {
       if (i > 0) RETURN_IF_ERROR(reader->Expect(between));
       ASSIGN_OR_RETURN(Slice slice, ReadSlice(reader));
@@ -189,7 +258,8 @@ class Parser {
   absl::Status ReadMatrix(LineReader* reader, Instruction* instruction) {
     ASSIGN_OR_RETURN(instruction->unit, reader->Word("the name of a unit"));
     ASSIGN_OR_RETURN(instruction->place, reader->ReadPlace());
-    ASSIGN_OR_RETURN(instruction->to, ReadSlice(reader));
+    RETURN_IF_ERROR(ReadPart(reader, instruction));
+    RETURN_IF_ERROR(ReadResults(reader, instruction));
     instruction->accumulate = reader->Take("+=");
     if (!instruction->accumulate) RETURN_IF_ERROR(reader->Expect("="));
     return ReadOperands(reader, 2, "*", instruction);
@@ -198,6 +268,12 @@ class Parser {
   absl::Status ReadVector(LineReader* reader, Instruction* instruction) {
     ASSIGN_OR_RETURN(instruction->unit, reader->Word("the name of a unit"));
     ASSIGN_OR_RETURN(instruction->place, reader->ReadPlace());
+    RETURN_IF_ERROR(ReadPart(reader, instruction));
+    if (instruction->part.present()) {
+      RETURN_IF_ERROR(ReadResults(reader, instruction));
+      RETURN_IF_ERROR(reader->Expect("="));
+      return ReadOperands(reader, 0, ",", instruction);
+    }
     const std::string name = reader->Peek();
     const std::optional<VectorOp> op = ParseVectorOp(name);
     if (!op) return reader->Expected("an operation of a vector unit");
@@ -236,7 +312,8 @@ class Parser {
     } else if (instruction.kind == Kind::kVector) {
       RETURN_IF_ERROR(ReadVector(reader, &instruction));
     } else {
-      ASSIGN_OR_RETURN(instruction.to, ReadSlice(reader));
+      if (instruction.kind == Kind::kLoad) RETURN_IF_ERROR(ReadPart(reader, &instruction));
+      RETURN_IF_ERROR(ReadResults(reader, &instruction));
       RETURN_IF_ERROR(reader->Expect("="));
       RETURN_IF_ERROR(ReadOperands(reader, 1, ",", &instruction));
     }
@@ -254,7 +331,7 @@ class Parser {
   }
 
   Program program_;
-  std::map<std::string, int> buffers_;
+  std::map<std::string, int> buffers_, expressions_;
 };
 
 }  // namespace

@@ -16,6 +16,19 @@
 //     1: vector vme 0.1 relu a[0 + 64:1] = a[0 + 64:1] after 0
 //     2: store y[0 + 64:1] = a[0 + 64:1] after 1
 //   }
+//
+// A unit may also compute a part of a tensor expression, whose text the program carries and the simulator hands to an
+// evaluator (evaluator.h) without reading it. Each slice is then a box of one of the expression's tensors: its strides
+// are the box's extents, and `at` gives the box's origin in the tensor. `work` is what the unit has to do; `reduce`
+// limits the first reduction axis. A load with an expression gathers: it reads a tensor in DDR at addresses that an
+// operand in the destination's memory holds.
+//   program scale for stcp920 {
+//     expression twice
+//       te twice(%0: f32[8]) { … }
+//     end
+//     …
+//     1: vector vme 0.1 expr twice work 4 b[0 + 4:1] at (4) = a[0 + 4:1] at (4) as 0 after 0
+//   }
 #ifndef FUSION_RUNTIME_DEVICES_DSA_SIM_PROGRAM_H_
 #define FUSION_RUNTIME_DEVICES_DSA_SIM_PROGRAM_H_
 
@@ -81,6 +94,19 @@ enum class Kind : uint8_t {
   kSync,    // waits for all earlier instructions of a cluster, and later ones of it wait
 };
 
+// The part of a tensor expression that an instruction computes.
+struct ExpressionPart {
+  int expression = -1;  // of Program::expressions; -1: the instruction computes its `op` or a product
+  double work = 0;      // multiply-adds of a matrix unit, scalar operations of a vector unit
+  // The origins of the boxes in their tensors: of `to`, of each of `also`, of each operand.
+  std::vector<std::vector<int64_t>> origins;
+  std::vector<int>
+      inputs;  // of the expression, parallel to the operands; an input that the part does not need is absent
+  int64_t reduce_begin = 0, reduce_end = 0;  // of the first reduction axis, half-open; both 0: all of it
+
+  bool present() const { return expression >= 0; }
+};
+
 struct Instruction {
   Kind kind = Kind::kSync;
   Place place;       // kMatrix, kVector
@@ -88,15 +114,23 @@ struct Instruction {
   VectorOp op = VectorOp::kFill;
   double immediate = 0;     // kFill
   bool accumulate = false;  // kMatrix: adds to what `to` holds
+  ExpressionPart part;      // kMatrix, kVector, kLoad
   Slice to;
+  std::vector<Slice> also;  // further results of an expression
   std::vector<Slice> from;
   int cluster = 0;         // kSync; -1: all clusters
   std::vector<int> after;  // earlier instructions, ascending
 };
 
+struct Expression {
+  std::string name;  // as names of buffers
+  std::string text;  // whole lines
+};
+
 struct Program {
   std::string name;
   std::string machine;
+  std::vector<Expression> expressions;
   std::vector<Buffer> buffers;
   std::vector<Instruction> instructions;
 };

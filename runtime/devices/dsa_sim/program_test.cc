@@ -36,6 +36,30 @@ TEST(Program, PrintsWhatItParsed) {
   EXPECT_EQ(program->instructions[6].immediate, -1.5e-7);
 }
 
+constexpr char kExpressions[] = R"(program expressions for small {
+  expression twice
+    te twice(%0: f32[8]) { # whatever stands here }
+  end
+  buffer x ddr 0 f32[64] input
+  buffer a lb 0.1 0 f32[64]
+  0: matrix mme 0.1 expr twice work 12345678.5 reduce 2 4 a[0 + 4:1] at (3) += a[8 + 2:2] at (0) as 1, a[16] at () as 0
+  1: vector vme 0.1 expr twice work 4 a[0 + 4:1] at (3), a[4 + 4:1] at (0) = a[8 + 4:1] at (3) as 0 after 0
+  2: vector vme 0.1 expr twice work 0 a[0] at () =
+  3: load expr twice work 4 a[0 + 4:1] at (3) = x[0 + 8:8, 8:1] at (0, 0) as 0, a[8 + 4:1] at (3) as 1 after 1, 2
+}
+)";
+
+TEST(Program, ExpressionsArePrintedAsTheyWereRead) {
+  const auto program = Parse(kExpressions);
+  ASSERT_TRUE(program.ok()) << program.status().message();
+  EXPECT_EQ(Print(*program), kExpressions);
+  ASSERT_EQ(program->expressions.size(), 1u);
+  EXPECT_EQ(program->expressions[0].text, "    te twice(%0: f32[8]) { # whatever stands here }\n");
+  const ExpressionPart& part = program->instructions[3].part;
+  EXPECT_EQ(part.inputs, (std::vector<int>{0, 1}));
+  EXPECT_EQ(part.origins, (std::vector<std::vector<int64_t>>{{3}, {0, 0}, {3}}));
+}
+
 TEST(Program, CommentsAndEmptyLinesAreSkipped) {
   const auto program = Parse("# a program\n\nprogram p for m { # head\n  0: sync all # wait\n}\n");
   ASSERT_TRUE(program.ok()) << program.status().message();
@@ -55,6 +79,9 @@ TEST(Program, ErrorsNameTheLine) {
       {"program p for m {\n  buffer x l3 0 f32[1]\n}", "expected ddr, gb or lb, found l3"},
       {"program p for m {\n  buffer x lb 0 0 f32[1]\n}", "expected a place such as 0.1"},
       {"program p for m {\n  buffer x gb 4294967296 0 f32[1]\n}", "expected the number of a cluster"},
+      {"program p for m {\n  expression e\n  end\n  expression e\n  end\n}", "a new name instead of 'e'"},
+      {"program p for m {\n  0: vector v 0.0 expr e work 1\n}", "expected the name of an expression, found e"},
+      {"program p for m {\n  expression e\n", "expected '}' after the program"},
       {"program p for m {\n  0: sync -1\n}", "expected the number of a cluster, found -1"},
       {"program p for m {\n  buffer x ddr 0 float[1]\n}", "expected an element type, found float"},
       {"program p for m {\n  buffer x ddr 0 f32[1]\n  buffer x ddr 0 f32[1]\n}", "a new name instead of 'x'"},

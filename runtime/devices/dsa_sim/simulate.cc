@@ -5,11 +5,12 @@
 
 namespace fusion::dsa {
 
-absl::StatusOr<Simulation> Simulate(const Machine& machine, const Program& program, const Values& inputs) {
+absl::StatusOr<Simulation> Simulate(const Machine& machine, const Program& program, const Values& inputs,
+                                    Evaluator* evaluator) {
   RETURN_IF_ERROR(CheckOperands(machine, program));
   RETURN_IF_ERROR(CheckAccesses(machine, program));
   Simulation simulation;
-  ASSIGN_OR_RETURN(simulation.outputs, Execute(program, inputs));
+  ASSIGN_OR_RETURN(simulation.outputs, Execute(program, inputs, evaluator));
   simulation.timing = TimeProgram(machine, program);
   return simulation;
 }

@@ -16,7 +16,8 @@ struct Simulation {
 };
 
 // Fails as CheckOperands and CheckAccesses (check.h) or Execute do.
-absl::StatusOr<Simulation> Simulate(const Machine& machine, const Program& program, const Values& inputs);
+absl::StatusOr<Simulation> Simulate(const Machine& machine, const Program& program, const Values& inputs,
+                                    Evaluator* evaluator = nullptr);
 
 }  // namespace fusion::dsa
 

@@ -21,6 +21,7 @@ double Bytes(const Program& program, const Slice& slice) {
 }
 
 double Work(const Instruction& instruction) {
+  if (instruction.part.present()) return instruction.part.work;
   if (instruction.kind == Kind::kMatrix) {
     return static_cast<double>(instruction.to.elements()) *
            static_cast<double>(instruction.from[0].strides.back().count);

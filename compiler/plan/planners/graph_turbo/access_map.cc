@@ -209,7 +209,7 @@ AccessMap::AccessMap(te::Program program) {
   program_ = std::make_shared<te::Program>(std::move(program));
 }
 
-AccessMap::Needs AccessMap::Required(const std::vector<Region>& outputs) const {
+AccessMap::Needs AccessMap::Required(const std::vector<Region>& outputs, const ReductionPart& part) const {
   std::vector<Region> needed(program_->tensors.size());
   for (size_t o = 0; o < outputs.size(); ++o) needed[program_->outputs[o]].Join(outputs[o]);
   Needs needs;
@@ -230,7 +230,10 @@ AccessMap::Needs AccessMap::Required(const std::vector<Region>& outputs) const {
     for (size_t a = 0; a < step->axes.size(); ++a) {
       axes[step->axes[a].id] = {box.ranges[a].begin, box.ranges[a].end - 1};
     }
-    for (const te::Axis& axis : step->reduction_axes) axes[axis.id] = {0, std::max<int64_t>(axis.extent, 1) - 1};
+    for (const te::Axis& axis : step->reduction_axes) {
+      axes[axis.id] = {0, std::max<int64_t>(axis.extent, 1) - 1};
+      if (axis.id == part.axis) axes[axis.id] = {part.range.begin, part.range.end - 1};
+    }
     needs.work += step->work_per_point * static_cast<double>(box.elements());
     for (const Load& load : step->loads) {
       const auto never = [&](const te::Comparison& comparison) { return Never(comparison, axes); };
@@ -249,6 +252,7 @@ AccessMap::Needs AccessMap::Required(const std::vector<Region>& outputs) const {
     }
   }
   for (const te::TensorId input : program_->inputs) needs.inputs.push_back(needed[input]);
+  needs.tensors = std::move(needed);
   return needs;
 }
 

@@ -32,6 +32,12 @@ struct Region {
 
 Region WholeRegion(const Shape& shape);
 
+// A part of one reduction axis.
+struct ReductionPart {
+  int axis = -1;  // its id; -1: no axis is limited
+  Range range;
+};
+
 // The access maps of a program of tensor expressions.
 class AccessMap {
  public:
@@ -40,12 +46,13 @@ class AccessMap {
   const te::Program& program() const { return *program_; }
 
   struct Needs {
-    std::vector<Region> inputs;  // parallel to program().inputs; a tensor that is not read needs nothing
-    double work = 0;             // scalar operations, a multiply-add counts as two
+    std::vector<Region> inputs;   // parallel to program().inputs; a tensor that is not read needs nothing
+    double work = 0;              // scalar operations, a multiply-add counts as two
+    std::vector<Region> tensors;  // of all tensors of the program
   };
   // `outputs` is parallel to program().outputs. An expression of which part of a result is needed computes just that
-  // box. Reductions and loads at addresses that depend on data need their whole range.
-  Needs Required(const std::vector<Region>& outputs) const;
+  // box. Reductions, but for `part`, and loads at addresses that depend on data need their whole range.
+  Needs Required(const std::vector<Region>& outputs, const ReductionPart& part = {}) const;
 
  private:
   struct Load;  // of one expression: the tensor, its indices, and the conditions of the branches around it

@@ -36,12 +36,13 @@ class Maker {
     const std::vector<ecg::ValueId> live_out = LiveOut(graph_, block);
     if (live_out.empty()) return absl::OkStatus();
     ASSIGN_OR_RETURN(ops::LoweredFusionBlock lowered, ops::LowerNodes(graph_, nodes, live_out));
-    Op op{graph_.node(nodes.back()).op, AccessMap(std::move(lowered.program)), {}, {}, 0};
+    Op op{graph_.node(nodes.back()).op, AccessMap(std::move(lowered.program)), {}, {}, {}, 0};
     const int number = static_cast<int>(made_.ops.size());
     for (const te::TensorId input : op.access.program().inputs) {
       const ecg::ValueId value = lowered.value_of_tensor[input];
       const bool weight = value == ecg::kNone || graph_.value(value).constant.has_value();
       op.inputs.push_back(weight ? kNone : TensorOf(value));
+      op.values.push_back(value);
       if (weight) continue;
       std::vector<int>& consumers = made_.tensors[op.inputs.back()].consumers;
       if (consumers.empty() || consumers.back() != number) consumers.push_back(number);
@@ -66,6 +67,7 @@ class Maker {
       const ecg::Value& value = graph_.value(id);
       Tensor& tensor = made_.tensors.emplace_back();
       tensor.name = value.name;
+      tensor.value = id;
       tensor.shape = value.type.shape;
       tensor.element_bytes = value.type.dtype == DType::kF32 ? options_.float_bytes : DTypeBytes(value.type.dtype);
       tensor.model_output = graph_.IsOutput(id);

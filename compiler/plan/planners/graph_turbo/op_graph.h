@@ -17,6 +17,7 @@ inline constexpr int kNone = -1;
 
 struct Tensor {
   std::string name;
+  ecg::ValueId value = ecg::kNone;  // of the graph
   Shape shape;
   int64_t element_bytes = 0;
   int producer = kNone;        // kNone: an input of the model
@@ -33,7 +34,9 @@ struct Op {
   AccessMap access;
   std::vector<int> inputs;   // tensors, parallel to access.program().inputs; kNone: a weight
   std::vector<int> outputs;  // tensors, parallel to access.program().outputs
-  double work = 0;           // of the whole
+  // Parallel to inputs: the graph's value, or ecg::kNone for a constant that only the expression knows.
+  std::vector<ecg::ValueId> values;
+  double work = 0;  // of the whole
 };
 
 struct OpGraph {

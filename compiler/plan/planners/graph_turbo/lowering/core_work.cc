@@ -1,0 +1,206 @@
+#include "compiler/plan/planners/graph_turbo/lowering/core_work.h"
+
+#include <algorithm>
+#include <set>
+#include <utility>
+
+namespace fusion::graph_turbo {
+
+CoreWork::CoreWork(LayerWork* work, int core, std::vector<Region> outputs)
+    : work_(work), core_number_(core), outputs_(std::move(outputs)) {
+  core_ = work_->layer->access.Required(outputs_).tensors;
+}
+
+bool CoreWork::Resident(size_t input) const {
+  const LayerInput& known = work_->inputs[input];
+  if (known.table) return true;
+  const Region& needed = core_[work_->layer->access.program().inputs[input]];
+  if (needed.nothing) return true;
+  return std::any_of(known.sources.begin(), known.sources.end(), [&](const Held* piece) {
+    return piece->block->memory == dsa::Memory{dsa::Level::kLocal, {0, core_number_}} && Contains(piece->box, needed);
+  });
+}
+
+const Region& CoreWork::Needed(size_t tile, size_t input) const {
+  return tiles_[tile].tensors[0][work_->layer->access.program().inputs[input]];
+}
+
+int64_t CoreWork::LargestBox(size_t input) const {
+  const te::TensorId tensor = work_->layer->access.program().inputs[input];
+  const auto ring = rings_.find(tensor);
+  if (ring != rings_.end() && ring->second.whole) return core_[tensor].elements();
+  int64_t elements = 1;
+  for (const Tile& tile : tiles_) {
+    for (const std::vector<Region>& tensors : tile.tensors) elements = std::max(elements, tensors[tensor].elements());
+  }
+  return elements;
+}
+
+bool CoreWork::ReserveRing(te::TensorId tensor, bool whole, bool made) {
+  Ring& ring = rings_[tensor];
+  ring.whole = whole;
+  int64_t elements = 0;
+  bool changes = false;
+  const Region* last = nullptr;
+  for (const Tile& tile : tiles_) {
+    for (size_t chunk = 0; chunk < (made ? 1 : tile.tensors.size()); ++chunk) {
+      const Region& box = tile.tensors[chunk][tensor];
+      elements = std::max(elements, box.elements());
+      changes = changes || (last != nullptr && !(*last == box));
+      last = &box;
+    }
+  }
+  if (whole) elements = core_[tensor].elements();
+  if (elements == 0) return true;
+  const size_t blocks = !whole && (changes || (made && tiles_.size() > 1)) ? 2 : 1;
+  while (ring.blocks.size() < blocks) {
+    Block* block = work_->emitter->NewLocal(core_number_, elements);
+    if (block == nullptr) return false;
+    ring.blocks.push_back(block);
+  }
+  return true;
+}
+
+bool CoreWork::Reserve(const Tiling& tiling, const std::vector<OutputTarget>& targets) {
+  const te::Program& program = work_->layer->access.program();
+  tiling_ = tiling;
+  targets_ = targets;
+  tiles_.clear();
+  for (std::vector<Region>& outputs : TilesOf(outputs_, tiling)) {
+    Tile& tile = tiles_.emplace_back();
+    for (int64_t chunk = 0; chunk < tiling.chunks; ++chunk) {
+      tile.tensors.push_back(
+          work_->layer->access.Required(outputs, ChunkPart(*work_->layer, tiling.chunks, chunk)).tensors);
+    }
+    tile.outputs = std::move(outputs);
+  }
+  bool fits = true;
+  for (size_t k = 0; k < work_->inputs.size() && fits; ++k) {
+    if (!Resident(k)) fits = ReserveRing(program.inputs[k], tiling.whole[k], false);
+  }
+  for (const Segment& segment : work_->layer->segments) {
+    for (const te::TensorId made : segment.out) {
+      const auto output = std::find(program.outputs.begin(), program.outputs.end(), made);
+      const bool in_place =
+          output != program.outputs.end() && targets_[output - program.outputs.begin()].local.block != nullptr;
+      if (!in_place && fits) fits = ReserveRing(made, false, true);
+    }
+  }
+  if (!fits) Release();
+  return fits;
+}
+
+void CoreWork::Release() {
+  for (const auto& [tensor, ring] : rings_) {
+    for (Block* block : ring.blocks) work_->emitter->Free(block);
+  }
+  rings_.clear();
+}
+
+Held CoreWork::Turn(te::TensorId tensor, const Region& region) {
+  Ring& ring = rings_.at(tensor);
+  if (!ring.box.nothing) ring.current = (ring.current + 1) % ring.blocks.size();
+  ring.box = region;
+  Block* const block = ring.blocks[ring.current];
+  Emitter::Recycle(block);
+  return {block, region};
+}
+
+Held CoreWork::Streamed(LayerInput* input, const Region& region) {
+  Stream& stream = input->stream;
+  for (const Held& slot : stream.slots) {
+    if (!slot.box.nothing && slot.box == region) return slot;
+  }
+  Held& slot = stream.slots[stream.next];
+  stream.next = (stream.next + 1) % stream.slots.size();
+  Emitter::Recycle(slot.block);
+  slot.box = region;
+  Gather(work_->emitter, input->sources, slot, region);
+  return slot;
+}
+
+Held CoreWork::Fetch(size_t input, const Region& region) {
+  LayerInput& known = work_->inputs[input];
+  const te::TensorId tensor = work_->layer->access.program().inputs[input];
+  for (const Held* piece : known.sources) {
+    const dsa::Memory here{dsa::Level::kLocal, {0, core_number_}};
+    if (piece->block->memory == here && Contains(piece->box, core_[tensor])) return *piece;
+  }
+  Ring& ring = rings_.at(tensor);
+  const Region& wanted = ring.whole ? core_[tensor] : region;
+  if (!ring.box.nothing && Contains(ring.box, wanted)) return {ring.blocks[ring.current], ring.box};
+  const Held to = Turn(tensor, wanted);
+  if (known.stream.slots.empty()) {
+    Gather(work_->emitter, known.sources, to, wanted);
+  } else {
+    const Held slot = Streamed(&known, wanted);
+    work_->emitter->Copy(slot, to, wanted);
+  }
+  return to;
+}
+
+void CoreWork::EmitSegment(const Tile& tile, size_t number, size_t chunk) {
+  const Layer& layer = *work_->layer;
+  const te::Program& program = layer.access.program();
+  const Segment& segment = layer.segments[number];
+  const std::vector<Region>& tensors = tile.tensors[chunk];
+  Emitter::Computation computation;
+  computation.kind = segment.unit == SegmentUnit::kMatrix   ? dsa::Kind::kMatrix
+                     : segment.unit == SegmentUnit::kGather ? dsa::Kind::kLoad
+                                                            : dsa::Kind::kVector;
+  computation.core = core_number_;
+  computation.unit = work_->units[number];
+  computation.expression = work_->expressions[number];
+  computation.work = segment.Work(program, tensors);
+  if (number == 0 && tiling_.chunks > 1) {
+    computation.reduce = ChunkPart(layer, tiling_.chunks, static_cast<int64_t>(chunk)).range;
+    computation.work *= static_cast<double>(computation.reduce.length()) / static_cast<double>(layer.chunk_extent);
+    computation.accumulate = chunk > 0;
+  }
+  std::vector<Emitter::Operand> tables, others;
+  for (size_t i = 0; i < segment.in.size(); ++i) {
+    const te::TensorId tensor = segment.in[i];
+    const Region& region = tensors[tensor];
+    if (region.nothing) continue;
+    Emitter::Operand operand;
+    operand.region = region;
+    operand.input = static_cast<int>(i);
+    const auto input = std::find(program.inputs.begin(), program.inputs.end(), tensor);
+    if (segment.table[i]) {
+      operand.held = *work_->inputs[input - program.inputs.begin()].sources[0];
+    } else if (input != program.inputs.end()) {
+      operand.held = Fetch(static_cast<size_t>(input - program.inputs.begin()), region);
+    } else {
+      operand.held = made_.at(tensor);
+    }
+    (segment.table[i] ? tables : others).push_back(std::move(operand));
+  }
+  computation.operands = std::move(tables);
+  computation.operands.insert(computation.operands.end(), others.begin(), others.end());
+  for (const te::TensorId tensor : segment.out) {
+    const auto output = std::find(program.outputs.begin(), program.outputs.end(), tensor);
+    const OutputTarget* target =
+        output == program.outputs.end() ? nullptr : &targets_[output - program.outputs.begin()];
+    const bool in_place = target != nullptr && target->local.block != nullptr;
+    if (chunk == 0) made_[tensor] = in_place ? target->local : Turn(tensor, tensors[tensor]);
+    computation.results.push_back({made_.at(tensor), tensors[tensor], 0});
+  }
+  work_->emitter->Compute(computation);
+  if (number == 0 && static_cast<int64_t>(chunk) + 1 < tiling_.chunks) return;
+  for (const te::TensorId tensor : segment.out) {
+    const auto output = std::find(program.outputs.begin(), program.outputs.end(), tensor);
+    if (output == program.outputs.end()) continue;
+    const OutputTarget& target = targets_[output - program.outputs.begin()];
+    if (target.local.block == nullptr) work_->emitter->Copy(made_.at(tensor), target.away, tensors[tensor]);
+  }
+}
+
+void CoreWork::EmitChunk(size_t number, size_t chunk) {
+  const Tile& tile = tiles_[number];
+  if (chunk == 0) made_.clear();
+  EmitSegment(tile, 0, chunk);
+  if (chunk + 1 < tile.tensors.size()) return;
+  for (size_t segment = 1; segment < work_->layer->segments.size(); ++segment) EmitSegment(tile, segment, 0);
+}
+
+}  // namespace fusion::graph_turbo

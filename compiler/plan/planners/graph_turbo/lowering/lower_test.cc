@@ -1,0 +1,262 @@
+#include "compiler/plan/planners/graph_turbo/lowering/lower.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "compiler/analysis/interpret.h"
+#include "compiler/plan/planners/graph_turbo/lowering/run_program.h"
+#include "compiler/plan/planners/graph_turbo/lowering/variants.h"
+#include "runtime/base/random_inputs.h"
+#include "runtime/devices/dsa_sim/check.h"
+#include "runtime/devices/dsa_sim/testing/small_machine.h"
+#include "runtime/verdict/compare.h"
+
+namespace fusion::graph_turbo {
+namespace {
+
+using ::testing::HasSubstr;
+
+// One cluster of 4 cores. LB 4 KB, GB 24 KB.
+dsa::Machine FourCores(double local_bytes = 4096) {
+  dsa::Machine machine = dsa::SmallMachine();
+  machine.clusters = 1;
+  machine.groups[0].cores = 4;
+  machine.groups[0].local_bytes = dsa::Known(local_bytes);
+  machine.global_bytes = dsa::Known(24 << 10);
+  machine.ddr_bytes = dsa::Known(16 << 20);
+  return machine;
+}
+
+Cluster ClusterOf(const dsa::Machine& machine) {
+  Cluster cluster;
+  cluster.cores = machine.cores();
+  cluster.local_bytes = machine.GroupOf(0).local_bytes.value;
+  cluster.global_bytes = machine.global_bytes.value;
+  return cluster;
+}
+
+// Lowers every variant of the graph, lets the simulator check it, and compares its numbers with the interpreter's.
+void ExpectNumbers(const std::string& text, const dsa::Machine& machine,
+                   const std::vector<std::string>& variants = VariantNames()) {
+  const auto graph = ecg::Parse(text);
+  ASSERT_TRUE(graph.ok()) << graph.status().message();
+  const auto layers = LayersOf(*graph);
+  ASSERT_TRUE(layers.ok());
+  const auto ops = MakeOpGraph(*graph, *layers, {4});
+  ASSERT_TRUE(ops.ok()) << ops.status().message();
+  std::vector<fusion::Tensor> inputs;
+  for (const ecg::ValueId id : graph->inputs()) {
+    const ecg::ValueType& type = graph->value(id).type;
+    inputs.push_back(RandomTensor(type.dtype, type.shape, DeriveSeed(3, inputs.size()), 5));
+  }
+  const auto expected = ecg::Interpret(*graph, inputs);
+  ASSERT_TRUE(expected.ok()) << expected.status().message();
+  for (const std::string& variant : variants) {
+    const auto lowered = LowerVariant(*ops, variant, ClusterOf(machine), machine, DType::kF32);
+    ASSERT_TRUE(lowered.ok()) << variant << ": " << lowered.status().message();
+    const auto run = RunProgram(*graph, *ops, *lowered, machine, inputs);
+    ASSERT_TRUE(run.ok()) << variant << ": " << run.status().message();
+    for (size_t o = 0; o < expected->size(); ++o) {
+      const auto comparison = CompareTensors(run->outputs[o], (*expected)[o]);
+      ASSERT_TRUE(comparison.ok());
+      EXPECT_TRUE(comparison->ok()) << variant << ": output " << o << " differs by " << comparison->max_rel_err;
+    }
+    EXPECT_GT(run->timing.cycles, 0);
+  }
+}
+
+TEST(LowerToProgram, AStraightLineOfConvolutionsWithPaddingAndStrides) {
+  ExpectNumbers(R"(graph g(%x: f32[4, 3, 12, 12]) {
+    %w1: f32[8, 3, 3, 3] = const #3d0000003d000000
+    %b1: f32[8] = const #3d0000003e000000
+    %w2: f32[6, 8, 3, 3] = const #3d0000003f000000
+    %a: f32[4, 8, 12, 12] = Conv(%x, %w1, %b1) {pads = ints[1, 1, 1, 1]}
+    %r: f32[4, 8, 12, 12] = Relu(%a)
+    %c: f32[4, 6, 6, 6] = Conv(%r, %w2) {pads = ints[1, 1, 1, 1], strides = ints[2, 2]}
+    return %c
+  })",
+                FourCores());
+}
+
+TEST(LowerToProgram, ADiamondWithAnIdentity) {
+  ExpectNumbers(R"(graph g(%x: f32[2, 4, 8, 8]) {
+    %w1: f32[4, 4, 1, 1] = const #3d0000003d000000
+    %w2: f32[4, 4, 3, 3] = const #3d0000003e000000
+    %w3: f32[4, 4, 1, 1] = const #3d0000003f000000
+    %e: f32[2, 4, 8, 8] = Conv(%x, %w1)
+    %a: f32[2, 4, 8, 8] = Conv(%e, %w2) {pads = ints[1, 1, 1, 1]}
+    %b: f32[2, 4, 8, 8] = Conv(%a, %w3)
+    %s: f32[2, 4, 8, 8] = Add(%b, %e)
+    %y: f32[2, 4, 8, 8] = Relu(%s)
+    return %y
+  })",
+                FourCores());
+}
+
+TEST(LowerToProgram, ABranchThatConcatenates) {
+  ExpectNumbers(R"(graph g(%x: f32[2, 4, 6, 6], %z: f32[2, 2, 6, 6]) {
+    %w1: f32[3, 4, 1, 1] = const #3d0000003d000000
+    %w2: f32[5, 2, 3, 3] = const #3d0000003e000000
+    %w3: f32[4, 8, 1, 1] = const #3d0000003f000000
+    %a: f32[2, 3, 6, 6] = Conv(%x, %w1)
+    %b: f32[2, 5, 6, 6] = Conv(%z, %w2) {pads = ints[1, 1, 1, 1]}
+    %c: f32[2, 8, 6, 6] = Concat(%a, %b) {axis = 1}
+    %y: f32[2, 4, 6, 6] = Conv(%c, %w3)
+    return %y
+  })",
+                FourCores());
+}
+
+TEST(LowerToProgram, DepthwiseAndPooling) {
+  ExpectNumbers(R"(graph g(%x: f32[2, 6, 9, 9]) {
+    %w: f32[6, 1, 3, 3] = const #3d0000003d000000
+    %a: f32[2, 6, 9, 9] = Conv(%x, %w) {pads = ints[1, 1, 1, 1], group = 6}
+    %p: f32[2, 6, 4, 4] = MaxPool(%a) {kernel_shape = ints[3, 3], strides = ints[2, 2]}
+    return %p
+  })",
+                FourCores());
+}
+
+TEST(LowerToProgram, AttentionWithANormAndASoftmax) {
+  ExpectNumbers(R"(graph g(%x: f32[2, 10, 16]) {
+    %q: f32[16, 16] = const #3d0000003d000000
+    %k: f32[16, 16] = const #3d0000003e000000
+    %g: f32[16] = const #3d0000003f000000
+    %a: f32[2, 10, 16] = MatMul(%x, %q)
+    %b: f32[2, 10, 16] = MatMul(%x, %k)
+    %t: f32[2, 16, 10] = Transpose(%b) {perm = ints[0, 2, 1]}
+    %s: f32[2, 10, 10] = MatMul(%a, %t)
+    %p: f32[2, 10, 10] = Softmax(%s) {axis = -1}
+    %v: f32[2, 10, 16] = MatMul(%p, %x)
+    %r: f32[2, 10, 16] = Add(%v, %x)
+    %n: f32[2, 10, 16] = LayerNormalization(%r, %g)
+    return %n
+  })",
+                FourCores());
+}
+
+TEST(LowerToProgram, ALookupGathersFromDdr) {
+  ExpectNumbers(R"(graph g(%ids: i64[2, 6]) {
+    %table: f32[400, 16] = const #3d0000003d000000
+    %w: f32[16, 8] = const #3d0000003e000000
+    %e: f32[2, 6, 16] = Gather(%table, %ids) {axis = 0}
+    %y: f32[2, 6, 8] = MatMul(%e, %w)
+    return %y
+  })",
+                FourCores());
+}
+
+TEST(LowerToProgram, LongSumsAreTakenInParts) {
+  // A row of 2048 elements takes 8 KB, twice an LB, and the weights are larger than the GB.
+  ExpectNumbers(R"(graph g(%x: f32[3, 2048]) {
+    %w: f32[2048, 6] = const #3d0000003d000000
+    %b: f32[6] = const #3d0000003e000000
+    %p: f32[3, 6] = MatMul(%x, %w)
+    %a: f32[3, 6] = Add(%p, %b)
+    %y: f32[3, 6] = Relu(%a)
+    return %y
+  })",
+                FourCores());
+}
+
+TEST(LowerToProgram, WhatLivesLongMakesRoom) {
+  // %e is read by the first and the last layer, and four tensors of 8 KB do not fit 16 KB of LBs.
+  const std::string text = R"(graph g(%x: f32[2, 4, 16, 16]) {
+    %w1: f32[4, 4, 1, 1] = const #3d0000003d000000
+    %w2: f32[8, 4, 1, 1] = const #3d0000003e000000
+    %w3: f32[4, 8, 1, 1] = const #3d0000003f000000
+    %e: f32[2, 4, 16, 16] = Conv(%x, %w1)
+    %a: f32[2, 8, 16, 16] = Conv(%e, %w2)
+    %b: f32[2, 4, 16, 16] = Conv(%a, %w3)
+    %s: f32[2, 4, 16, 16] = Add(%b, %e)
+    return %s
+  })";
+  ExpectNumbers(text, FourCores());
+  const auto graph = ecg::Parse(text);
+  const auto ops = MakeOpGraph(*graph, *LayersOf(*graph), {4});
+  const dsa::Machine machine = FourCores();
+  const auto moves = [&](const std::string& variant) {
+    const auto lowered = LowerVariant(*ops, variant, ClusterOf(machine), machine, DType::kF32);
+    return dsa::TimeProgram(machine, lowered->program);
+  };
+  // Only the results go to DDR where the GB takes what the LBs have no room for.
+  EXPECT_EQ(moves("l1").ddr_written_bytes, 2 * 4 * 256 * 4);
+  EXPECT_GT(moves("astitch_like").ddr_written_bytes, 2 * 4 * 256 * 4);
+  EXPECT_GT(moves("tvm_like").ddr_written_bytes, moves("astitch_like").ddr_written_bytes - 1);
+}
+
+TEST(LowerToProgram, UsesEachKindOfInstruction) {
+  const auto graph = ecg::Parse(R"(graph g(%x: f32[1, 4, 8, 8]) {
+    %w1: f32[4, 4, 3, 3] = const #3d0000003d000000
+    %w2: f32[8, 4, 3, 3] = const #3d0000003e000000
+    %a: f32[1, 4, 8, 8] = Conv(%x, %w1) {pads = ints[1, 1, 1, 1]}
+    %r: f32[1, 4, 8, 8] = Relu(%a)
+    %c: f32[1, 8, 8, 8] = Conv(%r, %w2) {pads = ints[1, 1, 1, 1]}
+    return %c
+  })");
+  const auto ops = MakeOpGraph(*graph, *LayersOf(*graph), {4});
+  const dsa::Machine machine = FourCores();
+  std::set<dsa::Kind> kinds;
+  for (const char* variant : {"l1", "graph_turbo"}) {
+    const auto lowered = LowerVariant(*ops, variant, ClusterOf(machine), machine, DType::kF32);
+    ASSERT_TRUE(lowered.ok()) << lowered.status().message();
+    for (const dsa::Instruction& instruction : lowered->program.instructions) kinds.insert(instruction.kind);
+    // The text says all.
+    const auto parsed = dsa::Parse(dsa::Print(lowered->program));
+    ASSERT_TRUE(parsed.ok()) << parsed.status().message();
+    EXPECT_EQ(dsa::Print(*parsed), dsa::Print(lowered->program));
+  }
+  EXPECT_EQ(kinds.size(), 7u);
+}
+
+TEST(LowerToProgram, MostDependencesAreNeeded) {
+  const auto graph = ecg::Parse(R"(graph g(%x: f32[2, 4, 6, 6]) {
+    %w1: f32[4, 4, 3, 3] = const #3d0000003d000000
+    %a: f32[2, 4, 6, 6] = Conv(%x, %w1) {pads = ints[1, 1, 1, 1]}
+    %r: f32[2, 4, 6, 6] = Relu(%a)
+    return %r
+  })");
+  const auto ops = MakeOpGraph(*graph, *LayersOf(*graph), {4});
+  const dsa::Machine machine = FourCores();
+  const auto lowered = LowerVariant(*ops, "graph_turbo", ClusterOf(machine), machine, DType::kF32);
+  ASSERT_TRUE(lowered.ok());
+  ASSERT_TRUE(dsa::CheckOperands(machine, lowered->program).ok());
+  ASSERT_TRUE(dsa::CheckAccesses(machine, lowered->program).ok());
+  int refused = 0, total = 0;
+  for (size_t i = 0; i < lowered->program.instructions.size(); ++i) {
+    if (lowered->program.instructions[i].after.empty()) continue;
+    dsa::Program without = lowered->program;
+    without.instructions[i].after.clear();
+    ++total;
+    refused += !dsa::CheckAccesses(machine, without).ok();
+  }
+  EXPECT_GT(total, 10);
+  // A few follow from others, because an instruction waits for the last one of each engine that touched a block.
+  EXPECT_GE(refused, total * 3 / 4);
+  EXPECT_GT(refused, 0);
+}
+
+TEST(LowerToProgram, SaysWhatItCannotDo) {
+  const auto graph = ecg::Parse(R"(graph g(%x: f32[1, 4]) {
+    %r: f32[1, 4] = Relu(%x)
+    return %r
+  })");
+  const auto ops = MakeOpGraph(*graph, *LayersOf(*graph), {4});
+  dsa::Machine machine = FourCores();
+  machine.groups[0].units = {"vme"};
+  EXPECT_THAT(std::string(LowerVariant(*ops, "l1", ClusterOf(machine), machine, DType::kF32).status().message()),
+              HasSubstr("cores without an LB, a matrix or a vector unit"));
+  const auto tiny = LowerVariant(*ops, "l1", ClusterOf(FourCores()), FourCores(32), DType::kF32).status();
+  EXPECT_EQ(tiny.code(), absl::StatusCode::kResourceExhausted) << tiny.message();
+}
+
+TEST(OneCluster, HasItsShareOfDdr) {
+  const dsa::Machine one = OneCluster(dsa::SmallMachine());
+  EXPECT_EQ(one.clusters, 1);
+  EXPECT_EQ(one.ddr_bytes_per_s.value, dsa::SmallMachine().ddr_bytes_per_s.value / 2);
+}
+
+}  // namespace
+}  // namespace fusion::graph_turbo

@@ -1,0 +1,96 @@
+#include "compiler/plan/planners/graph_turbo/lowering/tiling.h"
+
+#include <gtest/gtest.h>
+
+#include "compiler/plan/planners/graph_turbo/testing/op_graph_from_text.h"
+
+namespace fusion::graph_turbo {
+namespace {
+
+Layer Product(int rows, int inner, int columns) {
+  const auto text = [](int a, int b) { return "f32[" + std::to_string(a) + ", " + std::to_string(b) + "]"; };
+  const OpGraph graph =
+      OpGraphFromText("graph g(%x: " + text(rows, inner) + ") {\n%w: " + text(inner, columns) +
+                      " = const #0000000000000000\n%y: " + text(rows, columns) + " = MatMul(%x, %w)\nreturn %y\n}");
+  return MakeLayer(graph.ops[0]);
+}
+
+CoreRates Rates() { return {16, 4, 1, 8, 2, 4}; }
+
+TilingRequest RequestFor(const Layer& layer, int rows, int columns, int64_t budget) {
+  TilingRequest request;
+  request.layer = &layer;
+  request.outputs = {WholeRegion({rows, columns})};
+  request.resident = {false, false};
+  request.weight = {false, true};
+  request.element_bytes = 4;
+  request.budget_bytes = budget;
+  return request;
+}
+
+TEST(ChooseTiling, TakesTheWholeWhereItFits) {
+  const Layer layer = Product(8, 16, 8);
+  const Tiling tiling = ChooseTiling(RequestFor(layer, 8, 8, 4096), Rates());
+  EXPECT_TRUE(tiling.fits);
+  EXPECT_EQ(Pieces(tiling.factors), 1);
+  EXPECT_EQ(tiling.chunks, 1);
+  EXPECT_EQ(tiling.bytes, 8 * 16 * 4 + 16 * 8 * 4);
+}
+
+TEST(ChooseTiling, CutsUntilOperandsFit) {
+  const Layer layer = Product(32, 16, 32);
+  for (const int64_t budget : {4096, 2048, 1024, 512}) {
+    const TilingRequest request = RequestFor(layer, 32, 32, budget);
+    const Tiling tiling = ChooseTiling(request, Rates());
+    EXPECT_TRUE(tiling.fits) << budget;
+    EXPECT_LE(tiling.bytes, budget);
+    int64_t elements = 0;
+    for (const auto& tile : TilesOf(request.outputs, tiling)) elements += tile[0].elements();
+    EXPECT_EQ(elements, 32 * 32);
+  }
+}
+
+TEST(ChooseTiling, TakesLongSumsInParts) {
+  const Layer layer = Product(1, 4096, 2);
+  const Tiling tiling = ChooseTiling(RequestFor(layer, 1, 2, 4096), Rates());
+  EXPECT_TRUE(tiling.fits);
+  EXPECT_GT(tiling.chunks, 1);
+  int64_t covered = 0;
+  for (int64_t chunk = 0; chunk < tiling.chunks; ++chunk) {
+    covered += ChunkPart(layer, tiling.chunks, chunk).range.length();
+  }
+  EXPECT_EQ(covered, 4096);
+}
+
+TEST(ChooseTiling, SaysWhereNothingFits) {
+  const Layer layer = Product(1, 4, 1);
+  EXPECT_FALSE(ChooseTiling(RequestFor(layer, 1, 1, 16), Rates()).fits);
+}
+
+TEST(ChooseTiling, WeightsChangeInTheOuterLoop) {
+  const Layer layer = Product(64, 16, 64);
+  const Tiling tiling = ChooseTiling(RequestFor(layer, 64, 64, 1024), Rates());
+  ASSERT_EQ(tiling.loops.size(), 2u);
+  EXPECT_EQ(tiling.loops[0], 1);  // columns
+}
+
+TEST(ChooseBinding, DistributesWhatNeedsTheLeast) {
+  const Layer layer = Product(8, 64, 512);
+  // With all weights far away, each core takes columns of its own.
+  const auto weights = [&](int, const AccessMap::Needs& needs) {
+    return 4.0 * static_cast<double>(needs.inputs[1].elements());
+  };
+  EXPECT_EQ(ChooseBinding(layer, {WholeRegion({8, 512})}, 4, Rates(), weights), (Factors{1, 4}));
+  const auto rows = [&](int, const AccessMap::Needs& needs) {
+    return 400.0 * static_cast<double>(needs.inputs[0].elements());
+  };
+  EXPECT_EQ(ChooseBinding(layer, {WholeRegion({8, 512})}, 4, Rates(), rows), (Factors{4, 1}));
+}
+
+TEST(CutOutputs, LeavesOutWhatCannotBeCutAlike) {
+  EXPECT_EQ(CutOutputs({WholeRegion({4, 6}), WholeRegion({4, 3})}, {2, 1}).size(), 2u);
+  EXPECT_TRUE(CutOutputs({WholeRegion({4, 6}), WholeRegion({4, 3})}, {1, 2}).empty());
+}
+
+}  // namespace
+}  // namespace fusion::graph_turbo
