@@ -76,11 +76,15 @@ absl::Status Farm::MendPayloads(const Batch& batch) {
 
 bool Farm::TakeFinals(absl::Time now, Batch* batch) {
   bool served = true;
+  std::map<std::string, bool> is_offered;  // by requirement: there may be thousands of tasks and of workers
   for (size_t i = 0; i < batch->ids.size(); ++i) {
     if (batch->finals[i].has_value()) continue;
     const auto final = durable_.find(batch->ids[i]);
     if (final == durable_.end()) {
-      served = served && scheduler_.WorkersThatOffer(batch->rows[i].requirement, now) > 0;
+      if (const auto [offered, is_new] = is_offered.try_emplace(batch->rows[i].requirement, true); is_new) {
+        offered->second = scheduler_.WorkersThatOffer(offered->first, now) > 0;
+        served = served && offered->second;
+      }
       continue;
     }
     batch->finals[i] = final->second;

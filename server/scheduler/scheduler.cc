@@ -90,14 +90,15 @@ const TaskRow* Scheduler::Find(const std::string& task_id) const {
 }
 
 void Scheduler::Seen(const std::string& worker_id, std::set<std::string> offers, bool draining, absl::Time now) {
-  LiveWorker& worker = workers_[worker_id];
+  const auto [entry, is_new] = workers_.try_emplace(worker_id);
+  LiveWorker& worker = entry->second;
   worker.view.id = worker_id;
   worker.view.offers = std::move(offers);
   worker.says_draining = draining;
   worker.view.draining = draining || worker.kept_from_tasks;
   worker.view.last_seen = now;
   worker.connected = true;
-  if (worker.view.task_id.empty()) {  // may hold a lease from before a restart
+  if (is_new) {  // may hold a lease from before a restart
     for (const auto& [id, task] : tasks_) {
       if (task.row.state == TaskPhase::kLeased && task.row.worker == worker_id) worker.view.task_id = id;
     }

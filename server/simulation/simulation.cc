@@ -256,7 +256,7 @@ Outcome Simulation::Run() {
   fibers_.Add([this] {
     fibers_.Sleep(kFaulty);
     Heal();
-    fibers_.Block([this] { return AllEnded() && server_ != nullptr; }, begin_ + kLongest);
+    fibers_.Block([this] { return AllEnded() && server_ != nullptr && !server_->dead(); }, begin_ + kLongest);
     Judge();
     over_ = true;
   });

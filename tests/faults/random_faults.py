@@ -95,6 +95,13 @@ class Run:
             if process.returncode != 0:
                 time.sleep(0.05)
 
+    def submit_one(self):
+        (self.folder / "one.onnx").write_bytes(self.model(1))
+        done = self.server.ctl("submit", "one.onnx", "--target", "sim", "--tune", "4", "--detach")
+        if done.code != 0:
+            raise AssertionError(str(done))
+        return done.out.split()[-1]
+
     def look(self):
         """Remembers which jobs have been seen to end."""
         listed = self.server.ctl("job", "list", "--limit", "60", "-o", "json", timeout=60)
