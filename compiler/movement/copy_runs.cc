@@ -89,7 +89,8 @@ std::optional<std::vector<CopyRun>> CopyRunsOf(const Kernel& kernel) {
   for (const Phase& phase : kernel.phases) {
     for (const Step& step : phase.steps) {
       const bool calls = step.Is<RoutineCall>() || step.Is<LibraryCall>();
-      if (calls || step.reduction || !step.then.empty() || !SharedCopiesOf(step).empty()) return std::nullopt;
+      if (calls || step.turn || step.reduction || !step.then.empty() || !SharedCopiesOf(step).empty())
+        return std::nullopt;
       if (step.lane_limit || StoreLimitOf(step) != nullptr || step.body.size() != 1 || step.stores.size() != 1) {
         return std::nullopt;
       }

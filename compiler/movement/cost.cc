@@ -112,27 +112,43 @@ double GatheredLoads(const Step& step, double lanes) {
 }
 
 // Time to read operands that no grid axis moves: every task reads all of such an operand, or as many elements as it has
-// loads, where values decide which. They come from the level of memory that holds the operand.
+// loads, where values decide which. They come from the level of memory that holds the operand. In a task loop, every
+// iteration does so.
 double RereadSeconds(const Kernel& kernel, const Phase& phase, const DeviceModel& device) {
-  std::map<int, double> elements;
+  struct Reads {
+    double elements = 0;  // in a task, or in an iteration
+    int64_t turns = 1;
+  };
+  std::map<int, Reads> reads;
   for (const Step& step : phase.steps) {
     const double loads = Trips(step.loops) * (step.reduction ? Product(step.reduction->axes) : 1);
     const auto note = [&](const te::ScalarNode& node) {
       if (node.kind != te::ScalarKind::kLoad || !IsArgument(kernel.buffers[node.tensor])) return;
       const bool shared = std::any_of(phase.grid.begin(), phase.grid.end(),
                                       [&](const te::Axis& axis) { return node.indices[0].UsesAxis(axis.id); });
-      if (!shared) elements[node.tensor] += loads;
+      const bool in_turn = step.turn && node.indices[0].UsesAxis(step.turn->axis.id);
+      if (shared || in_turn) return;
+      reads[node.tensor].elements += loads;
+      reads[node.tensor].turns = std::max(reads[node.tensor].turns, TurnsOf(step));
     };
     for (const te::Scalar& s : step.body) te::Visit(s, note);
   }
   double seconds = 0;
-  for (const auto& [b, read] : elements) {
+  for (const auto& [b, read] : reads) {
     const Buffer& buffer = kernel.buffers[b];
     const auto whole = static_cast<double>(SizeBytes(buffer));
-    const double bytes = std::min(whole, read * static_cast<double>(DTypeBytes(buffer.dtype)));
-    seconds += static_cast<double>(phase.tasks()) * bytes / device.ReadBandwidth(whole);
+    const double bytes = std::min(whole, read.elements * static_cast<double>(DTypeBytes(buffer.dtype)));
+    seconds += static_cast<double>(phase.tasks() * read.turns) * bytes / device.ReadBandwidth(whole);
   }
   return seconds;
+}
+
+// The bytes of a scratch buffer that the step writes in a task: all of it, in a task loop with each turn; of a ring,
+// all rows of its tensor.
+double WrittenBytes(const Step& step, const Buffer& buffer) {
+  const auto bytes = static_cast<double>(SizeBytes(buffer));
+  if (!buffer.ring) return bytes * static_cast<double>(TurnsOf(step));
+  return bytes * static_cast<double>(buffer.ring->of) / static_cast<double>(buffer.ring->rows);
 }
 
 // Time to write scratch that the core's own caches do not hold, and to read it again, through the next level.
@@ -141,7 +157,7 @@ double ScratchSeconds(const Kernel& kernel, const Phase& phase, const DeviceMode
   for (const Step& step : phase.steps) {
     for (const Store& store : step.stores) {
       const Buffer& buffer = kernel.buffers[store.buffer];
-      if (buffer.scope == Scope::kBlock) bytes += static_cast<double>(SizeBytes(buffer));
+      if (buffer.scope == Scope::kBlock) bytes += WrittenBytes(step, buffer);
     }
   }
   return static_cast<double>(phase.tasks()) * 2 * bytes /
@@ -229,7 +245,7 @@ class Estimator {
         1.0, std::min<double>({static_cast<double>(threads_), static_cast<double>(device_.parallel_units), tasks}));
     double compute = 0;
     for (const Step& step : phase.steps) {
-      const double spatial = tasks * Trips(step.loops);
+      const double spatial = tasks * static_cast<double>(TurnsOf(step)) * Trips(step.loops);
       compute += StepOps(step, spatial) / fma_per_s_;
       AddSharedCopies(step, spatial, &compute);
       if (const auto* routine = step.As<RoutineCall>()) compute += RoutineOps(*routine) / fma_per_s_;
@@ -361,11 +377,16 @@ std::vector<double> BytesByLevel(const Kernel& kernel, const DeviceModel& device
     });
     for (const int buffer : accesses.written) accesses.read.erase(buffer);
     add(4 * footprint, TrafficBytes(kernel, accesses, device));
-    double scratch = 0;
-    for (const int buffer : accesses.written) {
-      if (kernel.buffers[buffer].scope == Scope::kBlock)
-        scratch += static_cast<double>(SizeBytes(kernel.buffers[buffer]));
+    std::map<int, double> scratch_of;
+    for (const Step& step : phase.steps) {
+      for (const Store& store : step.stores) {
+        const Buffer& buffer = kernel.buffers[store.buffer];
+        if (buffer.scope != Scope::kBlock) continue;
+        scratch_of[store.buffer] = std::max(scratch_of[store.buffer], WrittenBytes(step, buffer));
+      }
     }
+    double scratch = 0;
+    for (const auto& [buffer, written] : scratch_of) scratch += written;
     // Scratch is written and read again.
     add(static_cast<double>(kernel.scratch_bytes), 2 * scratch * static_cast<double>(phase.tasks()));
   }

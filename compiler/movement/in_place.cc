@@ -47,6 +47,7 @@ bool StoresOnce(const Phase& phase, const Step& step) {
   const te::Index& address = step.stores[0].address;
   std::vector<te::Axis> axes = phase.grid;
   for (const Loop& loop : step.loops) axes.push_back(loop.axis);
+  if (step.turn) axes.push_back(step.turn->axis);
   std::vector<Stride> strides, tail;
   std::optional<int64_t> tail_stride;
   const Bound* const limit = StoreLimitOf(step);

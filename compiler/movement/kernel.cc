@@ -111,6 +111,15 @@ const RowNest* RowNestAt(const Phase& phase, int first) {
   return nest != nullptr && nest->first == first ? nest : nullptr;
 }
 
+const TaskLoop* TaskLoopOf(const Phase& phase, int step) {
+  for (const TaskLoop& loop : phase.task_loops) {
+    if (loop.first <= step && step < loop.first + loop.count) return &loop;
+  }
+  return nullptr;
+}
+
+int64_t TurnsOf(const Step& step) { return step.turn ? step.turn->axis.extent : 1; }
+
 void SubstituteAxes(Step* step, const std::function<const te::Index*(const te::Axis&)>& map) {
   for (te::Scalar& s : step->body) s = te::Substitute(s, map);
   for (te::Scalar& s : step->then) s = te::Substitute(s, map);
@@ -150,6 +159,17 @@ struct Lifetime {
   int first = std::numeric_limits<int>::max(), last = -1;
 };
 
+// Rings, and what is written before the loop and read by any of its iterations, live until the loop, whose steps have
+// the numbers from `begin` to `end`, is through. Any other buffer is written anew by each iteration that reads it.
+void LiveThroughLoop(const Kernel& kernel, int begin, int end, std::vector<Lifetime>* lifetimes) {
+  for (size_t b = 0; b < lifetimes->size(); ++b) {
+    Lifetime& lifetime = (*lifetimes)[b];
+    if (lifetime.first > end || lifetime.last < begin) continue;
+    if (kernel.buffers[b].ring) lifetime.first = std::min(lifetime.first, begin);
+    if (kernel.buffers[b].ring || lifetime.first < begin) lifetime.last = std::max(lifetime.last, end);
+  }
+}
+
 std::vector<Lifetime> Lifetimes(const Kernel& kernel) {
   std::vector<Lifetime> lifetimes(kernel.buffers.size());
   int number = 0;
@@ -158,7 +178,9 @@ std::vector<Lifetime> Lifetimes(const Kernel& kernel) {
     lifetimes[buffer].last = number;
   };
   for (const Phase& phase : kernel.phases) {
+    std::vector<int> number_of(phase.steps.size());
     for (size_t s = 0; s < phase.steps.size(); ++s) {
+      number_of[s] = number;
       const Step& step = phase.steps[s];
       // The shared-memory copies of a step run repeatedly while the step runs, so they have the step's number. The
       // steps of a row nest, which take turns, have one number together.
@@ -166,6 +188,10 @@ std::vector<Lifetime> Lifetimes(const Kernel& kernel) {
       VisitBuffers(step, touch);
       const RowNest* nest = RowNestOf(phase, static_cast<int>(s));
       if (nest == nullptr || static_cast<int>(s) == nest->first + nest->count - 1) ++number;
+    }
+    for (const TaskLoop& loop : phase.task_loops) {
+      if (loop.count < 1) continue;  // Verify refuses it
+      LiveThroughLoop(kernel, number_of[loop.first], number_of[loop.first + loop.count - 1], &lifetimes);
     }
   }
   return lifetimes;

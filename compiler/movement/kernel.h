@@ -21,6 +21,14 @@
 
 namespace fusion::movement {
 
+// A circular buffer of rows: of a tensor with `of` rows, row r lies at place r % rows of each plane. A plane has `rows`
+// places of `pitch` elements, one after another; a buffer holds one or more planes (channels).
+struct Ring {
+  int64_t rows = 0;
+  int64_t of = 0;
+  int64_t pitch = 0;
+};
+
 // A buffer lives in global memory as an argument (kKernel), in global memory as part of the kernel, passed from one
 // phase to the next (kDevice), in the scratch of one task (kBlock), or in registers for one row of a row nest (kWarp):
 // one element, which every lane of the vector, or every work-item of the row's team, has. Its address is 0. A value
@@ -32,6 +40,7 @@ struct Buffer {
   bool is_constant = false;  // kKernel: weights
   int tensor = -1;           // the te tensor it holds, -1: made by the scheduler (packed operand)
   int packed_from = -1;  // kKernel constants: index into Kernel::packs when the bytes are a packed copy of a constant
+  std::optional<Ring> ring = std::nullopt;  // kBlock: keeps its rows from one iteration of a task loop to the next
 };
 
 // Does the buffer outlive a task? Then it is an argument of the kernel's functions.
@@ -187,6 +196,23 @@ struct RoutineCall {
 using Strategy = std::variant<ScalarLoops, VectorMap, BlockedTranspose, RowReduction, PrefixPass, RegisterTile,
                               ThreadgroupTile, LibraryCall, RoutineCall>;
 
+// Rows [first, first + rows) of a ring. `first` is an index over the turn's axis alone; rows outside of the ring's
+// tensor are none (a window at a border).
+struct RingRows {
+  int buffer = -1;
+  te::Index first;
+  int64_t rows = 0;
+};
+
+// A step's part in a task loop: it runs in iterations [first, first + axis.extent), which `axis` numbers from 0, so
+// that its addresses stay exact. An address says at which place of a ring it lies, not which row it means, so the rows
+// that each iteration reads and writes are listed.
+struct Turn {
+  te::Axis axis;
+  int64_t first = 0;
+  std::vector<RingRows> reads = {}, writes = {};
+};
+
 struct Step {
   std::string label;        // name of the te output that it computes, for people
   int stage = -1;           // number of the expression that it is part of, in the program that was scheduled
@@ -199,6 +225,7 @@ struct Step {
   // Lanes outside it are stored as zero (pad=zero of a blocked layout).
   std::optional<Bound> lane_limit;
   Strategy strategy;
+  std::optional<Turn> turn = std::nullopt;  // of a step inside a task loop
 
   template <typename T>
   bool Is() const {
@@ -233,10 +260,18 @@ struct RowNest {
   int team = 1;  // work-items that compute a row: a power of two, 1 where a task has one work-item
 };
 
+// Steps [first, first + count) of a phase stand in a sequential loop inside each task: an iteration runs those of them
+// whose turn it is, in order. Between iterations, rings alone keep what they hold. task_loop.h says what a loop may do.
+struct TaskLoop {
+  int first = 0, count = 0;
+  int64_t iterations = 0;
+};
+
 struct Phase {
   std::vector<te::Axis> grid;  // tasks: row-major over these axes
   std::vector<Step> steps;
-  std::vector<RowNest> row_nests;  // in order; they share no step
+  std::vector<RowNest> row_nests = {};    // in order; they share no step
+  std::vector<TaskLoop> task_loops = {};  // in order; they share no step with each other or with a row nest
   int64_t tasks() const;
 };
 
@@ -246,6 +281,10 @@ const LibraryCall* LibraryCallOf(const Phase& phase);
 // The nest that begins with this step, or that holds it; null where it runs by itself.
 const RowNest* RowNestAt(const Phase& phase, int first);
 const RowNest* RowNestOf(const Phase& phase, int step);
+// The task loop that holds this step; null where it runs once in a task.
+const TaskLoop* TaskLoopOf(const Phase& phase, int step);
+// How often the step runs in a task: once, or in so many iterations of its task loop.
+int64_t TurnsOf(const Step& step);
 
 // Replaces axes in every index of the step, without its shared-memory copies. Its loops and the axes of its strategy
 // stay.

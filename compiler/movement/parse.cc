@@ -62,7 +62,19 @@ class Parser : public StrategyReader {
     Expect("]");
     buffer.is_constant = AcceptWord("const");
     if (AcceptWord("packed")) buffer.packed_from = static_cast<int>(packed_++);
+    if (AcceptWord("ring")) buffer.ring = ParseRing();
     kernel_.buffers.push_back(buffer);
+  }
+
+  Ring ParseRing() {
+    Ring ring;
+    Expect("of");
+    ring.rows = Int();
+    Expect("of");
+    ring.of = Int();
+    Expect("rows by");
+    ring.pitch = Int();
+    return ring;
   }
 
   void ParsePack() {
@@ -93,6 +105,8 @@ class Parser : public StrategyReader {
     while (!failed()) {
       if (AcceptWord("rows")) {
         ParseRowNest(&phase);
+      } else if (AcceptWord("iterate")) {
+        ParseTaskLoop(&phase);
       } else if (AcceptWord("step")) {
         phase.steps.push_back(ParseStep());
       } else {
@@ -123,6 +137,33 @@ class Parser : public StrategyReader {
     phase->row_nests.push_back(nest);
   }
 
+  void ParseTaskLoop(Phase* phase) {
+    TaskLoop loop;
+    loop.first = static_cast<int>(phase->steps.size());
+    loop.iterations = Int();
+    Expect("{");
+    for (; !failed() && AcceptWord("step"); ++loop.count) phase->steps.push_back(ParseStep());
+    Expect("}");
+    phase->task_loops.push_back(loop);
+  }
+
+  Turn ParseTurn() {
+    Turn turn;
+    turn.axis = ParseAxis();
+    Expect("from");
+    turn.first = Int();
+    return turn;
+  }
+
+  RingRows ParseRingRows() {
+    RingRows rows;
+    rows.buffer = ParseBufferId();
+    rows.rows = Int();
+    Expect("rows from");
+    rows.first = ParseIndex();
+    return rows;
+  }
+
   Step ParseStep() {
     Step step;
     step.strategy = ParseStrategy();
@@ -137,6 +178,10 @@ class Parser : public StrategyReader {
         if (threadgroup == nullptr) Fail("only a threadgroup tile has copies");
         if (!failed()) threadgroup->shared_copies.push_back(ParseStep());
         --depth_;
+      } else if (word == "turn") {
+        step.turn = ParseTurn();
+      } else if ((word == "reads" || word == "writes") && step.turn) {
+        (word == "reads" ? step.turn->reads : step.turn->writes).push_back(ParseRingRows());
       } else if (word == "prefetch") {
         auto* tile = step.As<RegisterTile>();
         if (tile == nullptr) Fail("only a register tile prefetches panels");

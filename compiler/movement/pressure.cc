@@ -41,7 +41,7 @@ StepPressure PressureOf(const Phase& phase, const Step& step, const DeviceModel&
   const int body = accumulators + ValuesAtOnce(step.body);
   const int then = accumulators + ValuesAtOnce(step.then);
   result.registers = std::max(body, then);
-  double stores = static_cast<double>(phase.tasks());
+  double stores = static_cast<double>(phase.tasks() * TurnsOf(step));
   for (const Loop& loop : step.loops) stores *= static_cast<double>(loop.axis.extent);
   double points = stores;
   if (step.reduction) {

@@ -145,10 +145,27 @@ void PrintReduction(const te::Reduction& reduction, Printer* printer, std::strin
   }
 }
 
+std::string RingText(const Ring& ring) {
+  return absl::StrCat(" ring of ", ring.rows, " of ", ring.of, " rows by ", ring.pitch);
+}
+
+void PrintTurn(const Turn& turn, Printer* printer, std::string* text) {
+  absl::StrAppend(text, "    turn ", AxisText(turn.axis), " from ", turn.first, "\n");
+  const auto print_rows = [&](const char* verb, const std::vector<RingRows>& all) {
+    for (const RingRows& rows : all) {
+      absl::StrAppend(text, "    ", verb, " b", rows.buffer, " ", rows.rows, " rows from ", printer->Index(rows.first),
+                      "\n");
+    }
+  };
+  print_rows("reads", turn.reads);
+  print_rows("writes", turn.writes);
+}
+
 void PrintStep(const Step& step, Printer* printer, std::string* text) {
   absl::StrAppend(text, "  step ");
   absl::StrAppend(text, StrategyName(step),
                   std::visit([](const auto& strategy) { return StrategyText(strategy); }, step.strategy), " {\n");
+  if (step.turn) PrintTurn(*step.turn, printer, text);
   for (const Step& shared_copy : SharedCopiesOf(step)) PrintStep(shared_copy, printer, text);
   const RegisterTile* const tile = step.As<RegisterTile>();
   for (const Prefetch& prefetch : tile != nullptr ? tile->prefetch : std::vector<Prefetch>()) {
@@ -195,7 +212,7 @@ std::string Print(const Kernel& kernel) {
     const Buffer& buffer = kernel.buffers[b];
     absl::StrAppend(&text, "buffer b", b, " ", ScopeName(buffer.scope), " ", DTypeName(buffer.dtype), "[",
                     buffer.elements, "]", buffer.is_constant ? " const" : "", buffer.packed_from >= 0 ? " packed" : "",
-                    "\n");
+                    buffer.ring ? RingText(*buffer.ring) : "", "\n");
   }
   Printer printer;
   for (const Pack& pack : kernel.packs) {
@@ -209,13 +226,16 @@ std::string Print(const Kernel& kernel) {
     for (const te::Axis& axis : phase.grid) grid.push_back(AxisText(axis));
     absl::StrAppend(&text, "parallel (", absl::StrJoin(grid, ", "), ") {\n");
     for (int s = 0; s < static_cast<int>(phase.steps.size()); ++s) {
+      const TaskLoop* const loop = TaskLoopOf(phase, s);
+      if (loop != nullptr && s == loop->first) absl::StrAppend(&text, "  iterate ", loop->iterations, " {\n");
       const RowNest* const nest = RowNestOf(phase, s);
       if (nest != nullptr && s == nest->first) {
-        absl::StrAppend(&text, "  rows of ", nest->loops, " loops", nest->team > 1 ? absl::StrCat(" by ", nest->team) : "",
-                        " {\n");
+        absl::StrAppend(&text, "  rows of ", nest->loops, " loops",
+                        nest->team > 1 ? absl::StrCat(" by ", nest->team) : "", " {\n");
       }
       PrintStep(phase.steps[s], &printer, &text);
       if (nest != nullptr && s == nest->first + nest->count - 1) absl::StrAppend(&text, "  }\n");
+      if (loop != nullptr && s == loop->first + loop->count - 1) absl::StrAppend(&text, "  }\n");
     }
     absl::StrAppend(&text, "}\n");
     if (&phase != &kernel.phases.back())

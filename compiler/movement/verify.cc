@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "compiler/movement/prefix_reduction.h"
 #include "compiler/movement/row_nest.h"
+#include "compiler/movement/task_loop.h"
 #include "runtime/base/status_macros.h"
 
 namespace fusion::movement {
@@ -102,9 +103,10 @@ class Verifier {
             absl::StrCat("movement: buffer b", b, " of scope 'warp' has ", kernel_.buffers[b].elements, " elements"));
       }
       if (scope != Scope::kLane) continue;
-      return absl::InternalError(
-          absl::StrCat("movement: buffer b", b, " lives in scope 'lane'; buffers live in kernel, device, block or warp"));
+      return absl::InternalError(absl::StrCat("movement: buffer b", b,
+                                              " lives in scope 'lane'; buffers live in kernel, device, block or warp"));
     }
+    RETURN_IF_ERROR(CheckRings(kernel_));
     for (const Phase& phase : kernel_.phases) {
       // Scratch does not outlive its task.
       std::erase_if(written_, [&](int b) { return !IsArgument(kernel_.buffers[b]); });
@@ -116,6 +118,7 @@ class Verifier {
         RETURN_IF_ERROR(CheckStepOf(phase, phase.steps[s]));
       }
       RETURN_IF_ERROR(CheckRowNests(phase));
+      RETURN_IF_ERROR(CheckTaskLoops(kernel_, phase));
     }
     return absl::OkStatus();
   }
@@ -156,15 +159,18 @@ class Verifier {
           absl::StrCat("movement: step '", step.label, "' of a library is not alone in a phase without a grid"));
     }
     std::vector<te::Axis> around;
+    if (step.turn) around.push_back(step.turn->axis);
     if (!SharedCopiesOf(step).empty() && step.reduction) {
-      around.assign(step.reduction->axes.begin(), step.reduction->axes.end() - 1);
+      around.insert(around.end(), step.reduction->axes.begin(), step.reduction->axes.end() - 1);
       for (const Loop& loop : step.loops) around.push_back(loop.axis);
     }
     for (const Step& shared_copy : SharedCopiesOf(step)) RETURN_IF_ERROR(CheckStep(phase, shared_copy, around));
-    return CheckStep(phase, step, {});
+    around.clear();
+    if (step.turn) around.push_back(step.turn->axis);
+    return CheckStep(phase, step, around);
   }
 
-  // `around`: the axes around a step's shared-memory copies.
+  // `around`: the axes around a step, and around its shared-memory copies.
   absl::Status CheckStep(const Phase& phase, const Step& step, const std::vector<te::Axis>& around) {
     std::set<int> axes;
     for (const te::Axis& axis : phase.grid) axes.insert(axis.id);

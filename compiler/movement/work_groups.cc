@@ -15,9 +15,10 @@ int WorkItems(const Kernel& kernel, int work_group_size) {
 }
 
 bool TaskPerItem(const Kernel& kernel, const Phase& phase, int work_group_size) {
-  const bool tiles = std::any_of(phase.steps.begin(), phase.steps.end(),
-                                 [](const Step& step) { return step.Is<RegisterTile>(); });
-  return work_group_size > 1 && tiles && kernel.scratch_bytes == 0 && phase.row_nests.empty();
+  const bool tiles =
+      std::any_of(phase.steps.begin(), phase.steps.end(), [](const Step& step) { return step.Is<RegisterTile>(); });
+  return work_group_size > 1 && tiles && kernel.scratch_bytes == 0 && phase.row_nests.empty() &&
+         phase.task_loops.empty();
 }
 
 int64_t WorkGroups(const Kernel& kernel, const Phase& phase, int work_group_size) {

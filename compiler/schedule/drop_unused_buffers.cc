@@ -29,6 +29,10 @@ void Renumber(const std::vector<int>& number, movement::Step* each) {
     }
   }
   for (movement::Store& store : step.stores) store.buffer = number[store.buffer];
+  if (step.turn) {
+    for (movement::RingRows& rows : step.turn->reads) rows.buffer = number[rows.buffer];
+    for (movement::RingRows& rows : step.turn->writes) rows.buffer = number[rows.buffer];
+  }
   if (auto* library = step.As<LibraryCall>()) {
     for (int* buffer : ArgumentsOf(*library)) *buffer = number[*buffer];
   } else if (auto* routine = step.As<movement::RoutineCall>()) {

@@ -117,6 +117,27 @@ void PrintRowNest(const movement::Kernel& kernel, const movement::Phase& phase, 
   out->Close();
 }
 
+// Prints a task loop. Its variable is the same for all work-items, so that barriers may stand inside its conditions;
+// the next iteration overwrites what others may still read, so the last step of an iteration has a barrier behind it,
+// too.
+void PrintTaskLoop(const movement::Kernel& kernel, const movement::Phase& phase, const movement::TaskLoop& loop,
+                   const TaskShape& shape, int* next_temp, CodeWriter* out) {
+  out->Open(absl::StrCat("for (ix iteration = 0; iteration < ", loop.iterations, "; ++iteration)"));
+  for (int s = loop.first; s < loop.first + loop.count; ++s) {
+    const movement::Turn& turn = *phase.steps[s].turn;
+    const int64_t end = turn.first + turn.axis.extent;
+    std::vector<std::string> conditions;
+    if (turn.first > 0) conditions.push_back(absl::StrCat("iteration >= ", turn.first));
+    if (end < loop.iterations) conditions.push_back(absl::StrCat("iteration < ", end));
+    out->Open(conditions.empty() ? "" : absl::StrCat("if (", absl::StrJoin(conditions, " && "), ")"));
+    out->Line(absl::StrCat("const ix ", AxisText(turn.axis.id), " = iteration - ", turn.first, ";"));
+    PrintStep(kernel, phase.steps[s], shape, next_temp, out);
+    out->Close();
+    if (shape.work_group_size > 1) out->Line("BARRIER");
+  }
+  out->Close();
+}
+
 }  // namespace
 
 bool NeedsWideIndices(const movement::Phase& phase, int work_group_size) {
@@ -142,7 +163,11 @@ void PrintTask(const movement::Kernel& kernel, const movement::Phase& phase, con
   int next_temp = 0;
   for (int s = 0; s < static_cast<int>(phase.steps.size()); ++s) {
     if (shape.work_group_size > 1 && s > 0) out->Line("BARRIER");
-    if (const movement::RowNest* nest = movement::RowNestAt(phase, s)) {
+    const movement::TaskLoop* const loop = movement::TaskLoopOf(phase, s);
+    if (loop != nullptr) {
+      PrintTaskLoop(kernel, phase, *loop, shape, &next_temp, out);
+      s += loop->count - 1;
+    } else if (const movement::RowNest* nest = movement::RowNestAt(phase, s)) {
       out->Open("");
       PrintRowNest(kernel, phase, *nest, shape, &next_temp, out);
       out->Close();

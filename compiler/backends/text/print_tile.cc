@@ -162,6 +162,24 @@ class TilePrinter {
     }
   }
 
+  // The number of an axis among the loops of the reduction that are not unrolled; -1: it is.
+  int RolledNumber(const Axis& axis) const {
+    const auto at = std::find_if(rolled_.begin(), rolled_.end(), [&](const Axis& a) { return a.id == axis.id; });
+    return at == rolled_.end() ? -1 : static_cast<int>(at - rolled_.begin());
+  }
+
+  // How often the text of a rolled loop is repeated.
+  int UnrollOf(size_t rolled) const {
+    return rolled + 1 == rolled_.size() && rolled_[rolled].extent % tile_.unroll == 0 ? tile_.unroll : 1;
+  }
+
+  // Is this a load of a ring whose address wraps around along a loop that has one text? Then the operand's base is
+  // computed there, and everything else of the address is a line.
+  bool WrapsInLoop(const te::ScalarNode& load, const Axis& axis) const {
+    const int rolled = RolledNumber(axis);
+    return kernel_.buffers[load.tensor].ring && rolled >= 0 && UnrollOf(rolled) == 1;
+  }
+
   std::string OperandPointer(const TileOperand& operand) const {
     return PointerType(kernel_.buffers[operand.node->tensor], /*read_only=*/true);
   }
@@ -193,7 +211,12 @@ class TilePrinter {
       for (const Axis& axis : step_.reduction->axes) {
         if (!address.UsesAxis(axis.id) || axis.id == tile.dot_axis) continue;
         int64_t c = 0;
-        operand.affine = operand.affine && address.AffineIn(axis.id, &c);
+        const bool line = address.AffineIn(axis.id, &c);
+        if (!line && WrapsInLoop(node, axis)) {
+          operand.base_in_loop = std::max(operand.base_in_loop, RolledNumber(axis));
+          continue;
+        }
+        operand.affine = operand.affine && line;
         const bool unrolled =
             std::any_of(unrolled_.begin(), unrolled_.end(), [&](const Axis& a) { return a.id == axis.id; });
         (unrolled ? operand.unrolled : operand.step)[axis.id] = c;
@@ -202,7 +225,7 @@ class TilePrinter {
     });
     for (size_t i = 0; i < operands.size(); ++i) {
       TileOperand& operand = operands[i];
-      if (!operand.affine) continue;
+      if (!operand.affine || operand.base_in_loop >= 0) continue;
       operand.pointer = absl::StrCat("p", (*next_temp_)++);
       out_->Line(absl::StrCat(OperandPointer(operand), " ", operand.pointer, " = b", operand.node->tensor, " + ",
                               IndexText(operand.node->indices[0], name, kernel_), ";"));
@@ -243,7 +266,6 @@ class TilePrinter {
 
   void PrintReduction(const TileRun& run, const std::string& r0, std::vector<TileOperand> operands, int rows,
                       int vectors) {
-    const movement::RegisterTile& tile = tile_;
     int depth = 0;
     std::set<int> bound;
     for (const Axis& axis : step_.reduction->axes) bound.insert(axis.id);
@@ -274,14 +296,15 @@ class TilePrinter {
     int unroll = 1;
     for (size_t a = 0; a < rolled_.size(); ++a) {
       const Axis& axis = rolled_[a];
-      const bool last = a + 1 == rolled_.size();
-      unroll = last && axis.extent % tile.unroll == 0 ? tile.unroll : 1;
+      unroll = UnrollOf(a);
       const std::string i = Name(axis.id);
       out_->Open(absl::StrCat("for (ix ", i, " = 0; ", i, " < ", axis.extent, "; ", i, " += ", unroll, ")"));
       ++depth;
       open.insert(axis.id);
       for (TileOperand& operand : operands) {
-        if (!operand.affine || !operand.step.count(axis.id)) continue;
+        if (operand.affine && operand.base_in_loop == static_cast<int>(a))
+          operand.pointer = PrintBase(operand, r0, open);
+        if (!operand.affine || operand.base_in_loop >= static_cast<int>(a) || !operand.step.count(axis.id)) continue;
         const std::string next = absl::StrCat("p", (*next_temp_)++);
         out_->Line(absl::StrCat(OperandPointer(operand), " ", next, " = ", operand.pointer, " + ",
                                 operand.step[axis.id], "L*", i, ";"));
@@ -318,6 +341,20 @@ class TilePrinter {
       }
     }
     for (; depth > 0; --depth) out_->Close();
+  }
+
+  // Prints the base of an operand's addresses inside the loops over the axes `open`. Returns its name.
+  std::string PrintBase(const TileOperand& operand, const std::string& r0, const std::set<int>& open) {
+    const auto name = [&](int axis) -> std::string {
+      if (axis == tile_.row_axis) return absl::StrCat("(", r0, ")");
+      const bool reduced = std::any_of(step_.reduction->axes.begin(), step_.reduction->axes.end(),
+                                       [&](const Axis& a) { return a.id == axis; });
+      return axis == tile_.outer_axis || (reduced && !open.count(axis)) ? "0L" : Name(axis);
+    };
+    const std::string base = absl::StrCat("p", (*next_temp_)++);
+    out_->Line(absl::StrCat(OperandPointer(operand), " ", base, " = b", operand.node->tensor, " + ",
+                            IndexText(operand.node->indices[0], name, kernel_), ";"));
+    return base;
   }
 
   // Is the body a load that moves with the rows, or its product with a load that does not?

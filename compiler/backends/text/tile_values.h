@@ -23,6 +23,9 @@ struct TileOperand {
   std::map<int, int64_t> unrolled;
   bool by_lane = false;
   bool affine = true;
+  // Number of the rolled loop inside of which the base is computed, because the address is no line along it (a ring
+  // wraps around there); -1: in front of the reduction.
+  int base_in_loop = -1;
   std::string pointer;
   const movement::Prefetch* prefetch = nullptr;
   std::string next_panel;  // pointer to this tile's share of the next panel

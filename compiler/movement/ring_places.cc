@@ -1,0 +1,296 @@
+#include "compiler/movement/ring_places.h"
+
+#include <algorithm>
+#include <functional>
+#include <map>
+#include <set>
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "compiler/te/ranges/path_conditions.h"
+#include "runtime/base/status_macros.h"
+
+namespace fusion::movement {
+namespace {
+
+using te::Axis;
+using te::Index;
+using te::Interval;
+
+// Points of an address, in all turns together, that are followed one by one.
+constexpr int64_t kMostPoints = int64_t{1} << 20;
+
+using Point = std::map<int, int64_t>;  // the values of axes, by id
+
+int64_t FloorOf(int64_t a, int64_t b) { return a / b - (a % b < 0); }  // b > 0
+
+// The value of an index without loads whose axes all have a value.
+int64_t ValueAt(const Index& index, const Point& point) {
+  int64_t sum = index.constant();
+  for (const Index::Part& part : index.parts()) {
+    int64_t value = 0;
+    if (part.term.kind == te::TermKind::kAxis) {
+      value = point.at(part.term.axis.id);
+    } else {
+      const int64_t inner = ValueAt(*part.term.inner, point), quotient = FloorOf(inner, part.term.divisor);
+      value = part.term.kind == te::TermKind::kFloorDiv ? quotient : inner - quotient * part.term.divisor;
+    }
+    sum += part.coefficient * value;
+  }
+  return sum;
+}
+
+bool Holds(const te::Comparison& c, const Point& point) {
+  const int64_t a = ValueAt(c.lhs, point), b = ValueAt(c.rhs, point);
+  switch (c.cmp) {
+    case te::Cmp::kLt:
+      return a < b;
+    case te::Cmp::kGe:
+      return a >= b;
+    case te::Cmp::kEq:
+      return a == b;
+    case te::Cmp::kNe:
+      return a != b;
+  }
+  return true;
+}
+
+std::vector<Axis> AxesOf(const te::Comparison& c) {
+  std::vector<Axis> axes;
+  te::CollectAxes(c.lhs, &axes);
+  te::CollectAxes(c.rhs, &axes);
+  return axes;
+}
+
+// The range of x where the comparison holds. PathConditions adds conditions as they are; an address has them multiplied
+// by the distance of its elements.
+Interval RangeUnder(const Index& x, const te::Comparison& c) {
+  Interval range = x.Range();
+  const Index difference = c.lhs - c.rhs;
+  if (difference.IsConstant()) return range;
+  const Index::Part& lead = difference.parts()[0];
+  int64_t factor = 0;
+  for (const Index::Part& part : x.parts()) {
+    if (Index::FromParts(0, {{part.term, 1}}) == Index::FromParts(0, {{lead.term, 1}}) &&
+        part.coefficient % lead.coefficient == 0) {
+      factor = part.coefficient / lead.coefficient;
+    }
+  }
+  if (factor == 0) return range;
+  const Interval rest = (x - difference * factor).Range();  // x = factor · difference + rest
+  const bool least = c.cmp == te::Cmp::kEq || c.cmp == (factor > 0 ? te::Cmp::kGe : te::Cmp::kLt);
+  const bool most = c.cmp == te::Cmp::kEq || c.cmp == (factor > 0 ? te::Cmp::kLt : te::Cmp::kGe);
+  const int64_t strict = c.cmp == te::Cmp::kLt ? -factor : 0;  // the difference is -1 at most
+  if (least) range.lo = std::max(range.lo, rest.lo + strict);
+  if (most) range.hi = std::min(range.hi, rest.hi + strict);
+  return range;
+}
+
+Interval RangeUnder(const Index& x, const te::Pred& conditions) {
+  te::PathConditions path;
+  path.Assume(conditions);
+  Interval range = path.RangeOf(x);
+  for (const te::Comparison& c : conditions) {
+    const Interval one = RangeUnder(x, c);
+    range = {std::max(range.lo, one.lo), std::min(range.hi, one.hi)};
+  }
+  return range;
+}
+
+// One address of a ring, and the conditions under which it is reached.
+struct Access {
+  int buffer = -1;
+  bool store = false;
+  Index address;
+  te::Pred conditions;
+};
+
+// Collects the accesses of a step and of its shared-memory copies to rings.
+class Collector {
+ public:
+  explicit Collector(const Kernel& kernel) : kernel_(kernel) {}
+
+  void Add(const Step& step) {
+    for (const Step& shared_copy : SharedCopiesOf(step)) Add(shared_copy);
+    te::Pred limits;
+    for (const Loop& loop : step.loops) {
+      if (loop.limit) limits.push_back({Index(loop.axis), te::Cmp::kLt, *loop.limit});
+    }
+    if (const Bound* const limit = StoreLimitOf(step)) limits.push_back({limit->index, te::Cmp::kLt, limit->limit});
+    te::Pred inside = limits;
+    if (step.reduction) {
+      inside.insert(inside.end(), step.reduction->pred.begin(), step.reduction->pred.end());
+      AddLoads(step.reduction->init, limits);
+    }
+    AddLoads(step.body, inside);
+    AddLoads(step.then, limits);
+    for (const Store& store : step.stores) {
+      if (IsRing(store.buffer)) found.push_back({store.buffer, true, store.address, limits});
+    }
+  }
+
+  std::vector<Access> found;
+
+ private:
+  bool IsRing(int buffer) const { return kernel_.buffers[buffer].ring.has_value(); }
+
+  using Seen = std::set<const te::ScalarNode*>;  // under the same conditions
+
+  void AddLoads(const std::vector<te::Scalar>& scalars, const te::Pred& conditions) {
+    Seen seen;
+    for (const te::Scalar& s : scalars) AddLoads(s, conditions, &seen);
+  }
+
+  void AddLoads(const te::Scalar& s, const te::Pred& conditions, Seen* seen) {
+    if (!seen->insert(s.get()).second) return;
+    if (s->kind == te::ScalarKind::kLoad && IsRing(s->tensor)) {
+      found.push_back({s->tensor, false, s->indices[0], conditions});
+    }
+    for (size_t a = 0; a < s->args.size(); ++a) {
+      if (s->kind != te::ScalarKind::kIf || a != 0) {
+        AddLoads(s->args[a], conditions, seen);
+        continue;
+      }
+      te::Pred on_path = conditions;
+      on_path.insert(on_path.end(), s->pred.begin(), s->pred.end());
+      Seen on_path_alone;
+      AddLoads(s->args[a], on_path, &on_path_alone);
+    }
+  }
+
+  const Kernel& kernel_;
+};
+
+// The number of the place, counted through all planes, as an index: the address over the pitch. Where the part of the
+// address inside its row is seen to stay there, the index is free of it.
+Index PlaceOf(const Access& access, int64_t pitch) {
+  std::vector<Index::Part> places, inside;
+  for (const Index::Part& part : access.address.parts()) {
+    if (part.coefficient % pitch == 0) {
+      places.push_back({part.term, part.coefficient / pitch});
+    } else {
+      inside.push_back(part);
+    }
+  }
+  const Index in_row = Index::FromParts(0, std::move(inside));
+  const Interval range = RangeUnder(in_row, access.conditions);
+  const int64_t begin = FloorOf(access.address.constant() + range.lo, pitch);
+  const bool stays = access.address.constant() + range.hi < (begin + 1) * pitch;
+  return stays ? Index::FromParts(begin, std::move(places)) : te::FloorDiv(access.address, pitch);
+}
+
+// Calls f with the points of the axes, the first of which runs outermost.
+absl::Status ForEachPoint(const std::vector<Axis>& axes, const std::function<absl::Status(const Point&)>& f) {
+  int64_t points = 1;
+  for (const Axis& axis : axes) {
+    if (axis.extent == 0) return absl::OkStatus();
+    points = axis.extent > kMostPoints / points ? kMostPoints + 1 : points * axis.extent;
+    if (points > kMostPoints) return absl::InternalError("has too many points to follow");
+  }
+  Point point;
+  for (int64_t p = 0; p < points; ++p) {
+    int64_t rest = p;
+    for (size_t a = axes.size(); a-- > 0; rest /= axes[a].extent) point[axes[a].id] = rest % axes[a].extent;
+    RETURN_IF_ERROR(f(point));
+  }
+  return absl::OkStatus();
+}
+
+// Checks the accesses of one step.
+class PlaceChecker {
+ public:
+  PlaceChecker(const Kernel& kernel, const Step& step) : kernel_(kernel), step_(step), turn_(*step.turn) {}
+
+  absl::Status Check(const Access& access) {
+    const absl::Status status = CheckAccess(access);
+    if (status.ok()) return status;
+    return absl::InternalError(
+        absl::StrCat("movement: step '", step_.label, "': an address of ring b", access.buffer, " ", status.message()));
+  }
+
+  // Every row that is said to be written is written.
+  absl::Status CheckWritten() const {
+    for (const RingRows& rows : turn_.writes) {
+      const Ring& ring = *kernel_.buffers[rows.buffer].ring;
+      const auto written = written_.find(rows.buffer);
+      for (int64_t number = 0; number < turn_.axis.extent; ++number) {
+        const RowRange said = RowsInTurn(rows, turn_, number, ring);
+        for (int64_t row = said.first; row < said.last; ++row) {
+          if (written != written_.end() && written->second.count({number, row % ring.rows}) > 0) continue;
+          return absl::InternalError(absl::StrCat("movement: step '", step_.label, "' says that it writes row ", row,
+                                                  " of ring b", rows.buffer, " and does not"));
+        }
+      }
+    }
+    return absl::OkStatus();
+  }
+
+ private:
+  absl::Status CheckAccess(const Access& access) {
+    const Buffer& buffer = kernel_.buffers[access.buffer];
+    const Ring& ring = *buffer.ring;
+    if (access.address.HasLoad()) return absl::InternalError("depends on data");
+    const Index place = PlaceOf(access, ring.pitch);
+    const Interval planes = RangeUnder(te::FloorDiv(place, ring.rows), access.conditions);
+    if (planes.lo <= planes.hi && (planes.lo < 0 || planes.hi >= buffer.elements / (ring.rows * ring.pitch))) {
+      return absl::InternalError(absl::StrCat("reaches planes ", planes.lo, " to ", planes.hi, " of ",
+                                              buffer.elements / (ring.rows * ring.pitch)));
+    }
+    const Index in_plane = te::Mod(place, ring.rows);
+    std::vector<Axis> axes = {turn_.axis};
+    te::CollectAxes(in_plane, &axes);
+    const auto known = [&](const Axis& axis) {
+      return std::any_of(axes.begin(), axes.end(), [&](const Axis& other) { return other.id == axis.id; });
+    };
+    te::Pred conditions;  // those that these axes decide
+    for (const te::Comparison& c : access.conditions) {
+      const std::vector<Axis> used = AxesOf(c);
+      if (c.lhs.HasLoad() || c.rhs.HasLoad() || !std::all_of(used.begin(), used.end(), known)) continue;
+      conditions.push_back(c);
+    }
+    return ForEachPoint(axes, [&](const Point& point) {
+      for (const te::Comparison& c : conditions) {
+        if (!Holds(c, point)) return absl::OkStatus();
+      }
+      return Reach(access, point.at(turn_.axis.id), ValueAt(in_plane, point), ring);
+    });
+  }
+
+  absl::Status Reach(const Access& access, int64_t number, int64_t place, const Ring& ring) {
+    for (const RingRows& rows : access.store ? turn_.writes : turn_.reads) {
+      if (rows.buffer != access.buffer) continue;
+      const RowRange said = RowsInTurn(rows, turn_, number, ring);
+      // The first row from said.first on that has this place.
+      const int64_t row = said.first + ((place - said.first) % ring.rows + ring.rows) % ring.rows;
+      if (row >= said.last) continue;
+      if (access.store) written_[access.buffer].insert({number, place});
+      return absl::OkStatus();
+    }
+    return absl::InternalError(absl::StrCat("reaches place ", place, " in turn ", number,
+                                            ", which holds none of the rows that it says it ",
+                                            access.store ? "writes" : "reads"));
+  }
+
+  const Kernel& kernel_;
+  const Step& step_;
+  const Turn& turn_;
+  std::map<int, std::set<std::pair<int64_t, int64_t>>> written_;  // by buffer: turns and places
+};
+
+}  // namespace
+
+RowRange RowsInTurn(const RingRows& rows, const Turn& turn, int64_t number, const Ring& ring) {
+  const int64_t first = ValueAt(rows.first, {{turn.axis.id, number}});
+  return {std::clamp<int64_t>(first, 0, ring.of), std::clamp<int64_t>(first + rows.rows, 0, ring.of)};
+}
+
+absl::Status CheckRingPlaces(const Kernel& kernel, const Step& step) {
+  Collector collector(kernel);
+  collector.Add(step);
+  PlaceChecker checker(kernel, step);
+  for (const Access& access : collector.found) RETURN_IF_ERROR(checker.Check(access));
+  return checker.CheckWritten();
+}
+
+}  // namespace fusion::movement

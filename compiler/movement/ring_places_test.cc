@@ -1,0 +1,126 @@
+#include "compiler/movement/ring_places.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "compiler/movement/testing/window_kernel.h"
+
+namespace fusion::movement {
+namespace {
+
+using ::fusion::movement::testing::SlidingSums;
+using ::testing::HasSubstr;
+
+std::string Refusal(const Kernel& kernel, size_t step) {
+  return std::string(CheckRingPlaces(kernel, kernel.phases[0].steps[step]).message());
+}
+
+const te::Axis kRow{0, 8}, kColumn{1, 16}, kSumRow{2, 8}, kSumColumn{3, 16}, kTap{4, 3};
+
+// A sum whose rows are read at `at`, inside the tensor.
+Kernel SumsOver(const te::Index& place, const te::Index& row) {
+  Kernel kernel = SlidingSums();
+  kernel.phases[0].steps[1].body = {te::If({{row, te::Cmp::kGe, te::Index(0)}, {row, te::Cmp::kLt, te::Index(8)}},
+                                           te::Load(2, DType::kF32, {place}), te::Imm(DType::kF32, 0))};
+  return kernel;
+}
+
+TEST(RingPlaces, AcceptsRowsThatAreSaid) {
+  EXPECT_EQ(Refusal(SlidingSums(), 0), "");
+  EXPECT_EQ(Refusal(SlidingSums(), 1), "");
+}
+
+TEST(RingPlaces, RefusesARowThatIsReachedUnsaid) {
+  Kernel kernel = SlidingSums();
+  kernel.phases[0].steps[1].turn->reads[0].rows = 2;
+  EXPECT_THAT(Refusal(kernel, 1),
+              HasSubstr("reaches place 1 in turn 0, which holds none of the rows that it says it reads"));
+  kernel = SlidingSums();
+  kernel.phases[0].steps[1].turn->reads.clear();
+  EXPECT_THAT(Refusal(kernel, 1), HasSubstr("reaches place 0 in turn 0"));
+  kernel = SlidingSums();
+  kernel.phases[0].steps[0].stores[0].address = te::Mod(te::Index(kRow) + 1, 3) * 16 + te::Index(kColumn);
+  EXPECT_THAT(Refusal(kernel, 0),
+              HasSubstr("reaches place 1 in turn 0, which holds none of the rows that it says it writes"));
+}
+
+TEST(RingPlaces, RefusesARowThatIsSaidAndNotWritten) {
+  Kernel kernel = SlidingSums();
+  kernel.phases[0].steps[0].turn->writes[0].rows = 2;
+  EXPECT_THAT(Refusal(kernel, 0), HasSubstr("says that it writes row 1 of ring b2 and does not"));
+}
+
+// Without its test, the window reaches rows beside the tensor, whose places belong to other rows.
+TEST(RingPlaces, TestsOfTheBorderCount) {
+  const te::Index at = te::Index(kSumRow) + te::Index(kTap) - 1;
+  Kernel kernel = SlidingSums();
+  kernel.phases[0].steps[1].body = {te::Load(2, DType::kF32, {te::Mod(at, 3) * 16 + te::Index(kSumColumn)})};
+  EXPECT_THAT(Refusal(kernel, 1), HasSubstr("reaches place 2 in turn 0"));
+}
+
+// A border along the row: outside of its test an address lies in the row beside.
+TEST(RingPlaces, AddressesStayInTheirRow) {
+  const te::Index row = te::Index(kSumRow) + te::Index(kTap) - 1, column = te::Index(kSumColumn) + te::Index(kTap) - 1;
+  const te::Index place = te::Mod(row, 3) * 16 + column;
+  EXPECT_NE(Refusal(SumsOver(place, row), 1), "");
+  Kernel kernel = SumsOver(place, row);
+  te::Scalar& body = kernel.phases[0].steps[1].body[0];
+  te::Pred inside = body->pred;
+  inside.push_back({column, te::Cmp::kGe, te::Index(0)});
+  inside.push_back({column, te::Cmp::kLt, te::Index(16)});
+  body = te::If(inside, body->args[0], body->args[1]);
+  EXPECT_EQ(Refusal(kernel, 1), "");
+}
+
+// The same in layout blocks of 4: the test is of columns, the address has four elements to each.
+TEST(RingPlaces, AddressesOfLayoutBlocksStayInTheirRow) {
+  const te::Axis lane{5, 4}, column{3, 4};
+  const te::Index row = te::Index(kSumRow) + te::Index(kTap) - 1, at = te::Index(column) + te::Index(kTap) - 1;
+  Kernel kernel = SumsOver(te::Mod(row, 3) * 16 + at * 4 + te::Index(lane), row);
+  Step& sum = kernel.phases[0].steps[1];
+  sum.loops = {{column, std::nullopt}, {lane, std::nullopt}};
+  te::Pred inside = sum.body[0]->pred;
+  inside.push_back({at, te::Cmp::kGe, te::Index(0)});
+  EXPECT_NE(Refusal(kernel, 1), "");
+  inside.push_back({at, te::Cmp::kLt, te::Index(4)});
+  sum.body = {te::If(inside, sum.body[0]->args[0], sum.body[0]->args[1])};
+  EXPECT_EQ(Refusal(kernel, 1), "");
+}
+
+TEST(RingPlaces, RefusesPlanesThatDoNotExist) {
+  Kernel kernel = SlidingSums();
+  kernel.phases[0].steps[0].stores[0].address = te::Mod(te::Index(kRow), 3) * 16 + te::Index(kColumn) + 48;
+  EXPECT_THAT(Refusal(kernel, 0), HasSubstr("reaches planes 1 to 1 of 1"));
+}
+
+TEST(RingPlaces, RefusesAddressesThatCannotBeFollowed) {
+  Kernel kernel = SlidingSums();
+  kernel.phases[0].steps[0].stores[0].address = te::Index::Load(0, {te::Index(kRow)}, {0, 2}) * 16 + te::Index(kColumn);
+  EXPECT_THAT(Refusal(kernel, 0), HasSubstr("depends on data"));
+  kernel = SlidingSums();
+  const te::Axis far{5, int64_t{1} << 30};
+  kernel.phases[0].steps[0].loops = {{far, std::nullopt}, {kColumn, std::nullopt}};
+  kernel.phases[0].steps[0].stores[0].address = te::Mod(te::Index(far), 3) * 16 + te::Index(kColumn);
+  EXPECT_THAT(Refusal(kernel, 0), HasSubstr("has too many points to follow"));
+}
+
+// Points that a loop's limit leaves out are not reached.
+TEST(RingPlaces, LimitsOfLoopsCount) {
+  Kernel kernel = SlidingSums();
+  Step& exp = kernel.phases[0].steps[0];
+  const te::Axis two{5, 2};
+  exp.turn->axis.extent = 4;
+  exp.turn->writes[0] = {2, te::Index(te::Axis{0, 4}) * 2, 2};
+  exp.stores[0].address = te::Mod(te::Index(te::Axis{0, 4}) * 2 + te::Index(two), 3) * 16 + te::Index(kColumn);
+  exp.loops = {{two, std::nullopt}, {kColumn, std::nullopt}};
+  EXPECT_EQ(Refusal(kernel, 0), "");
+  kernel.buffers[2].ring->of = 7;  // the last turn writes one row
+  EXPECT_THAT(Refusal(kernel, 0), HasSubstr("in turn 3"));
+  exp.loops[0].limit = te::Index(7) - te::Index(te::Axis{0, 4}) * 2;
+  EXPECT_EQ(Refusal(kernel, 0), "");
+}
+
+}  // namespace
+}  // namespace fusion::movement
