@@ -1,5 +1,6 @@
-// Migrations: numbered SQL scripts. Each is applied once, in a transaction of its own. PRAGMA user_version is the
-// number of the latest migration that was applied.
+// Migrations: numbered SQL scripts. Each is applied once, in a transaction of its own, in the order of the numbers. The
+// table applied_migrations has the numbers of those that a database has, so that one with a smaller number, which came
+// into the program later, is still applied; PRAGMA user_version is the largest.
 #ifndef FUSION_DB_SQLITE_MIGRATOR_H_
 #define FUSION_DB_SQLITE_MIGRATOR_H_
 
@@ -17,7 +18,7 @@ struct Migration {
   std::string sql;
 };
 
-// Returns db/migrations/*.sql in order, embedded at build time. Migration i brings the file to version i + 1.
+// Returns db/migrations/*.sql in order, embedded at build time.
 const std::vector<Migration>& EmbeddedMigrations();
 
 // Checks the file (quick_check), copies it to `PATH.v<old>.bak` if it will change, and applies the migrations that are

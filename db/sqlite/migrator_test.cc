@@ -36,6 +36,28 @@ TEST_F(MigratorTest, AppliesEachOnceAndBacksUp) {
   EXPECT_TRUE(Apply({first_, second_}).ok());
 }
 
+TEST_F(MigratorTest, AStepWithASmallerNumberThatComesLaterIsStillApplied) {
+  const Migration fifth{"0005_e", "CREATE TABLE e (v INTEGER) STRICT"};
+  ASSERT_TRUE(Apply({first_, fifth}).ok());
+  EXPECT_EQ(Query("PRAGMA user_version"), 5);
+  ASSERT_TRUE(Apply({first_, second_, fifth}).ok());
+  EXPECT_EQ(Query("SELECT w FROM a"), 3);
+  EXPECT_EQ(Query("PRAGMA user_version"), 5);
+  EXPECT_EQ(Query("SELECT COUNT(*) FROM applied_migrations"), 3);
+  const absl::Status older = Apply({first_, fifth});
+  EXPECT_EQ(older.code(), absl::StatusCode::kFailedPrecondition) << "it has a step that this program does not know";
+}
+
+TEST_F(MigratorTest, ADatabaseFromBeforeTheNumbersWereWrittenDownHasAllUpToItsVersion) {
+  ASSERT_TRUE(Apply({first_, second_}).ok());
+  {
+    const auto connection = Connection::Open(path_, Connection::Mode::kReadWrite);
+    ASSERT_TRUE((*connection)->ExecScript("DROP TABLE applied_migrations").ok());
+  }
+  ASSERT_TRUE(Apply({first_, second_, {"0004_d", "CREATE TABLE d (v INTEGER) STRICT"}}).ok());
+  EXPECT_EQ(Query("SELECT COUNT(*) FROM applied_migrations"), 3);
+}
+
 TEST_F(MigratorTest, RefusesNewerFile) {
   ASSERT_TRUE(Apply({first_, second_}).ok());
   absl::Status status = Apply({first_});
@@ -48,6 +70,15 @@ TEST_F(MigratorTest, FailedMigrationLeavesTheOldSchema) {
   EXPECT_EQ(Query("PRAGMA user_version"), 1);
   EXPECT_EQ(Query("SELECT COUNT(*) FROM sqlite_schema WHERE name = 'b'"), 0);
   EXPECT_TRUE(Apply({first_, second_}).ok());
+}
+
+TEST_F(MigratorTest, TheEmbeddedStepsHaveRisingNumbers) {
+  int last = 0;
+  for (const Migration& migration : EmbeddedMigrations()) {
+    const int number = std::stoi(migration.name);
+    EXPECT_GT(number, last) << migration.name;
+    last = number;
+  }
 }
 
 TEST_F(MigratorTest, DamagedFileIsDataLoss) {
