@@ -1,4 +1,5 @@
 #include <string>
+#include <tuple>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -8,6 +9,7 @@
 #include "server/auth/guard.h"
 #include "server/auth/tokens.h"
 #include "server/grpc_status.h"
+#include "server/list_pages.h"
 #include "server/services.h"
 
 namespace fusion {
@@ -23,6 +25,7 @@ v1::TokenInfo ToProto(const TokenRow& row) {
   info.set_expires_ms(row.expires_ms);
   info.set_revoked_ms(row.revoked_ms);
   info.set_created_by(row.created_by);
+  info.set_tenant(row.tenant);
   return info;
 }
 
@@ -39,6 +42,7 @@ class AuthService : public v1::Auth::Service {
     if (request->lifetime_ms() < 0)
       return ToGrpc(absl::InvalidArgumentError("a token must not expire before it is made"));
     TokenBook::Wanted wanted{request->name(), *roles, request->join()};
+    wanted.tenant = request->tenant();
     if (request->lifetime_ms() > 0) wanted.lifetime = absl::Milliseconds(request->lifetime_ms());
     return Make(std::move(wanted), permit->principal(), response);
   }
@@ -58,11 +62,23 @@ class AuthService : public v1::Auth::Service {
     return grpc::Status::OK;
   }
 
-  grpc::Status ListTokens(grpc::ServerContext* context, const v1::ListTokensRequest*,
+  grpc::Status ListTokens(grpc::ServerContext* context, const v1::ListTokensRequest* request,
                           v1::ListTokensResponse* response) override {
     const absl::StatusOr<Permit> permit = guard_->Authorize(context, "/fusion.v1.Auth/ListTokens");
     if (!permit.ok()) return ToGrpc(permit.status());
-    for (const TokenRow& row : tokens_->List()) *response->add_tokens() = ToProto(row);
+    const absl::StatusOr<ListCursor> cursor = ListCursorOf(request->page_token());
+    if (!cursor.ok()) return ToGrpc(cursor.status());
+    constexpr int kMost = 1000;
+    const int limit = PageLimit(request->limit(), kMost, kMost);
+    for (const TokenRow& row : tokens_->List()) {  // by time, then by id
+      if (std::tie(row.created_ms, row.id) <= std::tie(cursor->number, cursor->name)) continue;
+      if (response->tokens_size() == limit) {
+        const v1::TokenInfo& last = response->tokens(limit - 1);
+        response->set_next_page_token(PageTokenOf(ListCursor{last.created_ms(), last.id()}));
+        break;
+      }
+      *response->add_tokens() = ToProto(row);
+    }
     return grpc::Status::OK;
   }
 
@@ -83,13 +99,15 @@ class AuthService : public v1::Auth::Service {
     const absl::StatusOr<TokenBook::Created> created = tokens_->Create(wanted);
     if (!created.ok()) return ToGrpc(created.status());
     const TokenRow& row = created->row;
-    log_({LogLevel::kInfo,
-          "token made",
-          {{"token", row.id},
-           {"name", row.name},
-           {"roles", row.roles},
-           {"join", row.joins ? "yes" : "no"},
-           {"by", by.name}}});
+    LogLine line{LogLevel::kInfo,
+                 "token made",
+                 {{"token", row.id},
+                  {"name", row.name},
+                  {"roles", row.roles},
+                  {"join", row.joins ? "yes" : "no"},
+                  {"by", by.name}}};
+    if (!row.tenant.empty()) line.fields.push_back({"tenant", row.tenant});
+    log_(line);
     response->set_token(created->token);
     *response->mutable_info() = ToProto(row);
     return grpc::Status::OK;

@@ -4,6 +4,7 @@
 #include "server/artifacts/artifact_store.h"
 #include "server/artifacts/upload_batch.h"
 #include "server/auth/guard.h"
+#include "server/byte_budget.h"
 #include "server/grpc_status.h"
 #include "server/metrics/metrics.h"
 #include "server/services.h"
@@ -16,11 +17,19 @@ constexpr int64_t kMaxBlobBytes = 64 << 20;
 constexpr int kMaxDigestsPerCall = 4096;
 constexpr int64_t kPieceBytes = 1 << 20;
 
+// As for a digest that nobody has.
+absl::Status NoBlob(const std::string& digest) { return absl::NotFoundError(absl::StrCat("no blob ", digest)); }
+
 class BlobService : public v1::Blobs::Service {
  public:
-  BlobService(Guard* guard, ArtifactStore* artifacts, Metrics* metrics, StreamPlaces* streams,
+  BlobService(Guard* guard, ArtifactStore* artifacts, Metrics* metrics, StreamPlaces* streams, ByteBudget* budget,
               std::function<absl::Status()> room)
-      : guard_(guard), artifacts_(artifacts), metrics_(metrics), streams_(streams), room_(std::move(room)) {}
+      : guard_(guard),
+        artifacts_(artifacts),
+        metrics_(metrics),
+        streams_(streams),
+        budget_(budget),
+        room_(std::move(room)) {}
 
   grpc::Status FindMissing(grpc::ServerContext* context, const v1::FindMissingRequest* request,
                            v1::FindMissingResponse* response) override {
@@ -35,8 +44,8 @@ class BlobService : public v1::Blobs::Service {
         return ToGrpc(absl::InvalidArgumentError("a digest is not 64 lower-case hex digits"));
       }
     }
-    absl::StatusOr<std::vector<std::string>> missing =
-        artifacts_->Missing(std::vector<std::string>(request->digests().begin(), request->digests().end()));
+    absl::StatusOr<std::vector<std::string>> missing = artifacts_->Missing(
+        std::vector<std::string>(request->digests().begin(), request->digests().end()), permit->principal().tenant);
     if (!missing.ok()) return ToGrpc(missing.status());
     for (std::string& digest : *missing) response->add_missing(std::move(digest));
     return grpc::Status::OK;
@@ -46,15 +55,17 @@ class BlobService : public v1::Blobs::Service {
                      v1::WriteResponse* response) override {
     const absl::StatusOr<Permit> permit = guard_->Authorize(context, "/fusion.v1.Blobs/Write");
     if (!permit.ok()) return ToGrpc(permit.status());
-    const auto place = streams_->Take([context] { context->TryCancel(); });
+    const auto place = streams_->Take(permit->principal().OwnerName(), [context] { context->TryCancel(); });
     if (!place.ok()) return ToGrpc(place.status());
     if (const absl::Status room = room_(); !room.ok()) return ToGrpc(room);
     Incoming incoming;
-    UploadBatch batch(artifacts_);  // installs complete blobs in any case: an interrupted client sends less later
+    UploadBatch batch(
+        artifacts_,
+        permit->principal().tenant);  // installs complete blobs in any case: an interrupted client sends less later
     v1::WriteRequest message;
     while (reader->Read(&message)) {
       (*place)->Progress();
-      absl::Status status = Take(message, &incoming, &batch, response);
+      absl::Status status = Take(permit->principal(), message, &incoming, &batch, response);
       if (!status.ok()) return ToGrpc(status);
     }
     const absl::Status installed = batch.Finish();
@@ -69,7 +80,8 @@ class BlobService : public v1::Blobs::Service {
     if (!IsDigest(request->digest())) {
       return ToGrpc(absl::InvalidArgumentError("a digest is not 64 lower-case hex digits"));
     }
-    const auto place = streams_->Take([context] { context->TryCancel(); });
+    if (const absl::Status may = CheckMayRead(permit->principal(), request->digest()); !may.ok()) return ToGrpc(may);
+    const auto place = streams_->Take(permit->principal().OwnerName(), [context] { context->TryCancel(); });
     if (!place.ok()) return ToGrpc(place.status());
     v1::ReadResponse response;
     return ToGrpc(artifacts_->Stream(request->digest(), request->offset(), kPieceBytes, [&](absl::string_view piece) {
@@ -81,14 +93,21 @@ class BlobService : public v1::Blobs::Service {
   }
 
  private:
+  // A client reads what its tenant has. Workers read whatever their tasks name, of all tenants.
+  absl::Status CheckMayRead(const Principal& caller, const std::string& digest) {
+    if (caller.roles.HasAnyOf({Role::kBuild, Role::kMeasure})) return absl::OkStatus();
+    ASSIGN_OR_RETURN(const std::vector<std::string> missing, artifacts_->Missing({digest}, caller.tenant));
+    return missing.empty() ? absl::OkStatus() : NoBlob(digest);
+  }
+
   struct Incoming {
     bool open = false;
     std::string digest;
     int64_t declared_bytes = 0, received_bytes = 0;
-    std::unique_ptr<ArtifactStore::Upload> upload;  // null: the blob exists already, so its bytes are skipped
+    std::unique_ptr<ArtifactStore::Upload> upload;  // null: the tenant has the blob, so its bytes are skipped
   };
 
-  absl::Status Take(const v1::WriteRequest& message, Incoming* incoming, UploadBatch* batch,
+  absl::Status Take(const Principal& caller, const v1::WriteRequest& message, Incoming* incoming, UploadBatch* batch,
                     v1::WriteResponse* response) {
     if (!incoming->open) {
       if (!IsDigest(message.digest())) {
@@ -99,7 +118,10 @@ class BlobService : public v1::Blobs::Service {
                                                        " bytes; at most ", kMaxBlobBytes, " are taken"));
       }
       *incoming = Incoming{true, message.digest(), message.size_bytes(), 0, nullptr};
-      if (!artifacts_->SizeBytes(message.digest()).ok()) {
+      // A blob of another tenant alone is not there: whoever knows a digest alone would else get the bytes.
+      ASSIGN_OR_RETURN(const std::vector<std::string> missing, artifacts_->Missing({message.digest()}, caller.tenant));
+      if (!missing.empty()) {
+        RETURN_IF_ERROR(budget_->Take(caller.OwnerName(), message.size_bytes()));
         ASSIGN_OR_RETURN(incoming->upload, artifacts_->Begin());
       }
     } else if (!message.digest().empty() && message.digest() != incoming->digest) {
@@ -131,14 +153,16 @@ class BlobService : public v1::Blobs::Service {
   ArtifactStore* const artifacts_;
   Metrics* const metrics_;
   StreamPlaces* const streams_;
+  ByteBudget* const budget_;
   const std::function<absl::Status()> room_;
 };
 
 }  // namespace
 
 std::unique_ptr<grpc::Service> MakeBlobService(Guard* guard, ArtifactStore* artifacts, Metrics* metrics,
-                                               StreamPlaces* streams, std::function<absl::Status()> room) {
-  return std::make_unique<BlobService>(guard, artifacts, metrics, streams, std::move(room));
+                                               StreamPlaces* streams, ByteBudget* budget,
+                                               std::function<absl::Status()> room) {
+  return std::make_unique<BlobService>(guard, artifacts, metrics, streams, budget, std::move(room));
 }
 
 }  // namespace fusion

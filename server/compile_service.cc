@@ -9,7 +9,9 @@
 #include "server/auth/guard.h"
 #include "server/disk_executor.h"
 #include "server/grpc_status.h"
+#include "server/jobs/job_logs.h"
 #include "server/jobs/job_runner.h"
+#include "server/list_pages.h"
 #include "server/local_devices.h"
 #include "server/services.h"
 
@@ -195,8 +197,8 @@ class RefusedWatch : public grpc::ServerWriteReactor<v1::JobEvent> {
 class CompileService : public v1::Compile::WithCallbackMethod_Watch<v1::Compile::Service> {
  public:
   CompileService(Guard* guard, JobRunner* jobs, Store* store, Farm* farm, DiskExecutor* executor,
-                 const LocalDevices* devices)
-      : guard_(guard), jobs_(jobs), store_(store), farm_(farm), executor_(executor), devices_(devices) {}
+                 const LocalDevices* devices, JobLogs* logs)
+      : guard_(guard), jobs_(jobs), store_(store), farm_(farm), executor_(executor), devices_(devices), logs_(logs) {}
 
   grpc::Status GetCapabilities(grpc::ServerContext* context, const v1::GetCapabilitiesRequest*,
                                v1::Capabilities* response) override {
@@ -234,7 +236,8 @@ class CompileService : public v1::Compile::WithCallbackMethod_Watch<v1::Compile:
     const absl::StatusOr<Permit> permit = guard_->Authorize(context, "/fusion.v1.Compile/Submit");
     if (!permit.ok()) return ToGrpc(permit.status());
     absl::StatusOr<v1::SubmitResponse> submitted =
-        jobs_->Submit(*request, permit->principal().OwnerName(), [context] { return context->IsCancelled(); });
+        jobs_->Submit(OfTenant(*request, permit->principal()), permit->principal().OwnerName(),
+                      [context] { return context->IsCancelled(); });
     if (!submitted.ok()) return ToGrpc(submitted.status());
     *response = *std::move(submitted);
     return grpc::Status::OK;
@@ -244,7 +247,8 @@ class CompileService : public v1::Compile::WithCallbackMethod_Watch<v1::Compile:
                     v1::PlanResponse* response) override {
     const absl::StatusOr<Permit> permit = guard_->Authorize(context, "/fusion.v1.Compile/Plan");
     if (!permit.ok()) return ToGrpc(permit.status());
-    absl::StatusOr<v1::PlanResponse> plan = jobs_->Plan(*request, [context] { return context->IsCancelled(); });
+    absl::StatusOr<v1::PlanResponse> plan =
+        jobs_->Plan(OfTenant(*request, permit->principal()), [context] { return context->IsCancelled(); });
     if (!plan.ok()) return ToGrpc(plan.status());
     *response = *std::move(plan);
     return grpc::Status::OK;
@@ -263,17 +267,29 @@ class CompileService : public v1::Compile::WithCallbackMethod_Watch<v1::Compile:
   grpc::Status Get(grpc::ServerContext* context, const v1::GetJobRequest* request, v1::Job* response) override {
     const absl::StatusOr<Permit> permit = guard_->Authorize(context, "/fusion.v1.Compile/Get");
     if (!permit.ok()) return ToGrpc(permit.status());
-    return Answer(FindFor(permit->principal(), request->job_id()), response);
+    const absl::StatusOr<JobRow> job = FindFor(permit->principal(), request->job_id());
+    if (job.ok()) response->set_trace_id(TraceOf(*job));
+    return Answer(job, response);
+  }
+
+  grpc::Status Logs(grpc::ServerContext* context, const v1::JobLogsRequest* request,
+                    v1::JobLogsResponse* response) override {
+    const absl::StatusOr<Permit> permit = guard_->Authorize(context, "/fusion.v1.Compile/Logs");
+    if (!permit.ok()) return ToGrpc(permit.status());
+    return ToGrpc(ReadLogs(permit->principal(), *request, response));
   }
 
   grpc::Status List(grpc::ServerContext* context, const v1::ListJobsRequest* request,
                     v1::ListJobsResponse* response) override {
     const absl::StatusOr<Permit> permit = guard_->Authorize(context, "/fusion.v1.Compile/List");
     if (!permit.ok()) return ToGrpc(permit.status());
-    const int limit = request->limit() <= 0 ? 50 : std::min(request->limit(), 1000);
-    absl::StatusOr<std::vector<JobRow>> jobs = store_->ListJobs(limit, OnlyOf(permit->principal()));
-    if (!jobs.ok()) return ToGrpc(jobs.status());
-    for (const JobRow& job : *jobs) *response->add_jobs() = JobToProto(job);
+    const absl::StatusOr<JobCursor> cursor = JobCursorOf(request->page_token());
+    if (!cursor.ok()) return ToGrpc(cursor.status());
+    const absl::StatusOr<JobPage> page =
+        store_->PageOfJobs(PageLimit(request->limit(), 50, 1000), OnlyOf(permit->principal()), *cursor);
+    if (!page.ok()) return ToGrpc(page.status());
+    for (const JobRow& job : page->jobs) *response->add_jobs() = JobToProto(job);
+    if (page->next.has_value()) response->set_next_page_token(PageTokenOf(*page->next));
     return grpc::Status::OK;
   }
 
@@ -290,10 +306,48 @@ class CompileService : public v1::Compile::WithCallbackMethod_Watch<v1::Compile:
     RETURN_IF_ERROR(CheckMaySee(principal, job));
     return job;
   }
+  // The request as this caller's, whatever it says itself.
+  static v1::SubmitRequest OfTenant(v1::SubmitRequest request, const Principal& principal) {
+    request.set_tenant(principal.tenant);
+    return request;
+  }
   static grpc::Status Answer(const absl::StatusOr<JobRow>& job, v1::Job* response) {
     if (!job.ok()) return ToGrpc(job.status());
+    const std::string trace = response->trace_id();
     *response = JobToProto(*job);
+    response->set_trace_id(trace);
     return grpc::Status::OK;
+  }
+  absl::Status ReadLogs(const Principal& principal, const v1::JobLogsRequest& request, v1::JobLogsResponse* response) {
+    constexpr size_t kMostBytes = 2 << 20;  // of the 4 MiB that a receiver accepts
+    // First, so that a job that ends meanwhile is asked about once more.
+    ASSIGN_OR_RETURN(const JobRow job, FindFor(principal, request.job_id()));
+    response->set_ended(IsFinal(job.state));
+    response->set_next_after(request.after());
+    if (logs_ == nullptr) return absl::OkStatus();
+    const int limit = request.limit() <= 0 ? 500 : std::min(request.limit(), 1000);
+    ASSIGN_OR_RETURN(const JobLogs::Page page,
+                     logs_->Read(job.runs_as, request.after(), limit, LogLevelOf(request.level()), kMostBytes));
+    response->set_more(page.more);
+    for (const JobLogLine& line : page.lines) {
+      response->set_next_after(line.number);
+      if (IsOfAnother(line.line, job, principal)) continue;
+      v1::LogRecord& record = *response->add_lines();
+      record.set_number(line.number);
+      record.set_time_ms(line.time_ms);
+      record.set_level(LogLevels()[static_cast<size_t>(line.line.level)]);
+      record.set_source(line.source);
+      record.set_message(line.line.message);
+      for (const LogField& field : line.line.fields) (*record.mutable_fields())[field.key] = field.value;
+    }
+    return absl::OkStatus();
+  }
+  // Submissions of several callers may share a job. None learns who the others are.
+  static bool IsOfAnother(const LogLine& line, const JobRow& submission, const Principal& principal) {
+    if (!OnlyOf(principal).has_value()) return false;
+    return std::any_of(line.fields.begin(), line.fields.end(), [&](const LogField& field) {
+      return field.key == "submission" && field.value != submission.id;
+    });
   }
 
   Guard* const guard_;
@@ -302,13 +356,14 @@ class CompileService : public v1::Compile::WithCallbackMethod_Watch<v1::Compile:
   Farm* const farm_;
   DiskExecutor* const executor_;
   const LocalDevices* const devices_;
+  JobLogs* const logs_;  // null: none are kept
 };
 
 }  // namespace
 
 std::unique_ptr<grpc::Service> MakeCompileService(Guard* guard, JobRunner* jobs, Store* store, Farm* farm,
-                                                  DiskExecutor* executor, const LocalDevices* devices) {
-  return std::make_unique<CompileService>(guard, jobs, store, farm, executor, devices);
+                                                  DiskExecutor* executor, const LocalDevices* devices, JobLogs* logs) {
+  return std::make_unique<CompileService>(guard, jobs, store, farm, executor, devices, logs);
 }
 
 }  // namespace fusion

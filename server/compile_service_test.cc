@@ -49,6 +49,66 @@ TEST_F(CompileServiceTest, WhoJoinsAJobCancelsForHimselfAndTheLastOneEndsIt) {
   EXPECT_FALSE(client_->Submit(request).joined()) << "a job that was cancelled is not in flight";
 }
 
+TEST_F(CompileServiceTest, AJobKeepsItsLogAndTheTraceOfItsSubmission) {
+  constexpr char kTrace[] = "0123456789abcdef0123456789abcdef";
+  FakeWorker worker(address_, "a");
+  v1::SubmitRequest request = client_->Model("build 1");
+  request.set_trace_id(kTrace);
+  const v1::SubmitResponse job = client_->Submit(request);
+  EXPECT_EQ(job.trace_id(), kTrace);
+  EXPECT_EQ(client_->Watch(job.job_id()).back().state(), v1::SUCCEEDED);
+  EXPECT_EQ(Get(job.job_id()).trace_id(), kTrace);
+  const auto logs = [&](int64_t after, int limit, const std::string& level) {
+    grpc::ClientContext context;
+    v1::JobLogsRequest asked;
+    asked.set_job_id(job.job_id());
+    asked.set_after(after);
+    asked.set_limit(limit);
+    asked.set_level(level);
+    v1::JobLogsResponse answer;
+    EXPECT_TRUE(client_->compile->Logs(&context, asked, &answer).ok());
+    return answer;
+  };
+  std::vector<std::string> said;
+  const auto all = logs(0, 0, "");
+  for (const v1::LogRecord& line : all.lines()) {
+    said.push_back(line.message());
+    EXPECT_EQ(line.source(), "server");
+  }
+  EXPECT_THAT(said, ::testing::IsSupersetOf({"submitted", "started", "task leased", "task done", "compiled"}));
+  EXPECT_TRUE(all.ended());
+  EXPECT_FALSE(all.more());
+  std::vector<std::string> by_pages;
+  for (int64_t after = 0;;) {
+    const auto page = logs(after, 2, "");
+    EXPECT_LE(page.lines_size(), 2);
+    for (const v1::LogRecord& line : page.lines()) by_pages.push_back(line.message());
+    after = page.next_after();
+    if (!page.more()) break;
+  }
+  EXPECT_EQ(by_pages, said);
+  EXPECT_EQ(logs(0, 0, "error").lines_size(), 0);
+  const v1::SubmitResponse again = client_->Submit(request);
+  EXPECT_TRUE(again.from_store());
+  absl::MutexLock lock(&log_mutex_);
+  for (const LogLine& line : log_) {
+    for (const LogField& field : line.fields) {
+      if (field.key == "trace") EXPECT_EQ(field.value, kTrace);
+    }
+  }
+}
+
+TEST_F(CompileServiceTest, ASubmissionWithoutATraceGetsOneAndAWrongOneIsRefused) {
+  FakeWorker worker(address_, "a");
+  v1::SubmitRequest request = client_->Model("slow");
+  const v1::SubmitResponse first = client_->Submit(request), second = client_->Submit(request);
+  EXPECT_EQ(first.trace_id().size(), 32);
+  EXPECT_TRUE(second.joined());
+  EXPECT_EQ(second.trace_id(), first.trace_id()) << "that of the job, under which all its lines are";
+  request.set_trace_id("../../etc/passwd");
+  EXPECT_EQ(client_->TrySubmit(request).error_code(), grpc::INVALID_ARGUMENT);
+}
+
 TEST_F(CompileServiceTest, ErrorsOfTheCompilerKeepCodeAndWords) {
   FakeWorker worker(address_, "a");
   v1::SubmitResponse job = client_->Submit(client_->Model("fail Conv 'a': group=3 does not divide C=64"));

@@ -53,11 +53,18 @@ struct Flags {
   double compile_time_s = 3600;
   bool unconfined = false;
   int keep_days = 30;
+
+  Flags() {
+    options.streams_per_caller = 64;
+    options.upload_bytes_per_caller = int64_t{64} << 30;
+  }
 };
 
 void AddFlags(CLI::App* app, Flags* flags) {
   app->add_option("--state", flags->options.state_folder,
                   "folder for database, blobs and socket [$XDG_STATE_HOME/fusion]");
+  app->add_flag("--allow-network-fs", flags->options.allow_network_fs,
+                "let the state folder lie on a network file system, whose locks and syncs may promise too much");
   app->add_option("--listen", flags->options.listen,
                   "unix:PATH, or HOST:PORT with --tls-cert or --insecure; repeatable; a socket is always among them "
                   "[unix:STATE/fusion.sock]");
@@ -87,6 +94,13 @@ void AddFlags(CLI::App* app, Flags* flags) {
                   "jobs of one caller that may wait or run; more submissions are refused")
       ->check(CLI::PositiveNumber)
       ->capture_default_str();
+  app->add_option("--streams-per-caller", flags->options.streams_per_caller,
+                  "uploads and downloads of one caller at once; more are told to try again a second later")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  app->add_option("--upload-per-caller", flags->options.upload_bytes_per_caller,
+                  "what one caller may upload in an hour, as 64GiB; more is told when to try again [64GiB]")
+      ->transform(CLI::AsSizeValue(/*kb_is_1000=*/false));
   app->add_option("--compile-memory", flags->compile.memory_bytes,
                   "what a compilation may allocate, as 8GiB [three quarters of the memory, shared by --threads]")
       ->transform(CLI::AsSizeValue(/*kb_is_1000=*/false));
@@ -122,6 +136,7 @@ int Fail(const absl::Status& status, const fusion::Log& log) {
 }
 
 int Serve(const Flags& flags, const fusion::Log& log) {
+  if (const absl::Status refused = fusion::RefuseCoreDumps(); !refused.ok()) return Fail(refused, log);
   if (const absl::Status rules = fusion::rewrite::CheckRules(); !rules.ok()) return Fail(rules, log);
   fusion::ServerOptions options = flags.options;
   options.log = log;

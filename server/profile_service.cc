@@ -10,6 +10,7 @@
 #include "server/auth/guard.h"
 #include "server/grpc_status.h"
 #include "server/jobs/job_runner.h"
+#include "server/list_pages.h"
 #include "server/scheduler/model_error_of.h"
 #include "server/services.h"
 #include "server/stream_places.h"
@@ -141,22 +142,30 @@ class ProfileService : public v1::Profile::Service {
     if (!permit.ok()) return ToGrpc(permit.status());
     // The response is also bounded in bytes: a receiver accepts at most 4 MiB.
     constexpr size_t kMaxResponseBytes = 3 << 20;
-    const int limit = request->limit() <= 0 ? 100 : std::min(request->limit(), 10000);
+    const absl::StatusOr<ListCursor> cursor = ListCursorOf(request->page_token());
+    if (!cursor.ok()) return ToGrpc(cursor.status());
+    const int limit = PageLimit(request->limit(), 100, 10000);
+    MeasurementFilter filter{request->key_prefix(), request->contains(), request->device_fingerprint(), limit + 1};
+    if (!request->page_token().empty()) filter.before_id = cursor->number;
     size_t bytes = 0;
-    return ToGrpc(
-        store_->ScanMeasurements({request->key_prefix(), request->contains(), request->device_fingerprint(), limit},
-                                 [&](const MeasurementRow& row) {
-                                   if (bytes > kMaxResponseBytes) return;
-                                   *response->add_measurements() = ToProto(row);
-                                   bytes += response->measurements(response->measurements_size() - 1).ByteSizeLong();
-                                 }));
+    int64_t last_id = 0;
+    bool more = false;
+    const absl::Status scanned = store_->ScanMeasurements(filter, [&](const MeasurementRow& row) {
+      more = more || bytes > kMaxResponseBytes || response->measurements_size() == limit;
+      if (more) return;
+      *response->add_measurements() = ToProto(row);
+      bytes += response->measurements(response->measurements_size() - 1).ByteSizeLong();
+      last_id = row.id;
+    });
+    if (more) response->set_next_page_token(PageTokenOf(ListCursor{last_id, ""}));
+    return ToGrpc(scanned);
   }
 
   grpc::Status Export(grpc::ServerContext* context, const v1::ProfileExportRequest* request,
                       grpc::ServerWriter<v1::ProfileRecord>* writer) override {
     const absl::StatusOr<Permit> permit = guard_->Authorize(context, "/fusion.v1.Profile/Export");
     if (!permit.ok()) return ToGrpc(permit.status());
-    const auto place = streams_->Take([context] { context->TryCancel(); });
+    const auto place = streams_->Take(permit->principal().OwnerName(), [context] { context->TryCancel(); });
     if (!place.ok()) return ToGrpc(place.status());
     const absl::StatusOr<std::vector<DeviceRow>> devices = store_->Devices(request->device_fingerprint());
     if (!devices.ok()) return ToGrpc(devices.status());
@@ -179,7 +188,7 @@ class ProfileService : public v1::Profile::Service {
                       v1::ProfileImportResponse* response) override {
     const absl::StatusOr<Permit> permit = guard_->Authorize(context, "/fusion.v1.Profile/Import");
     if (!permit.ok()) return ToGrpc(permit.status());
-    const auto place = streams_->Take([context] { context->TryCancel(); });
+    const auto place = streams_->Take(permit->principal().OwnerName(), [context] { context->TryCancel(); });
     if (!place.ok()) return ToGrpc(place.status());
     constexpr size_t kBatch = 1000;  // rows in a transaction
     std::vector<MeasurementRow> rows;

@@ -10,7 +10,9 @@
 #include "runtime/base/status_macros.h"
 #include "server/auth/expiry_watch.h"
 #include "server/auth/tokens.h"
+#include "server/byte_budget.h"
 #include "server/disk_executor.h"
+#include "server/jobs/job_logs.h"
 #include "server/local_devices.h"
 #include "server/rpc_metrics.h"
 #include "server/scheduler/accept_result.h"
@@ -113,13 +115,15 @@ struct Server::State {
   std::unique_ptr<Metrics> metrics = std::make_unique<Metrics>();
   std::unique_ptr<Store> store;
   std::unique_ptr<ArtifactStore> artifacts;
+  std::unique_ptr<JobLogs> logs;
   std::unique_ptr<Retention> retention;
   std::unique_ptr<Serving> serving;
   std::unique_ptr<Farm> farm;
   std::unique_ptr<JobRunner> jobs;
   std::unique_ptr<DiskExecutor> executor;
   std::unique_ptr<TokenBook> tokens;
-  std::unique_ptr<StreamPlaces> streams = std::make_unique<StreamPlaces>(kMaxStreams, kLongestPauseOfStream);
+  std::unique_ptr<StreamPlaces> streams;
+  std::unique_ptr<ByteBudget> uploads;
   std::unique_ptr<Guard> guard;
   std::unique_ptr<ExpiryWatch> expiry;
   std::vector<std::unique_ptr<grpc::Service>> services;
@@ -129,6 +133,7 @@ struct Server::State {
   bool stopped = false;
 
   // The steps of Start, in order.
+  absl::Status OpenFolder(ServerOptions* options);
   absl::Status OpenStores(const ServerOptions& options);
   void MakeJobs(const ServerOptions& options, const CompilerFunctions& compiler);
   absl::Status Listen(const ServerOptions& options, grpc::ServerBuilder* builder, std::vector<int>* ports);
@@ -145,9 +150,16 @@ const std::vector<std::string>& Server::addresses() const { return state_->addre
 int Server::metrics_port() const { return state_->metrics_port; }
 Metrics& Server::metrics() { return *state_->metrics; }
 
-// Opens the folder, its database and its files, and restores the tasks that are in them.
+// Takes the folder. From then on what the log says about a job is also kept with it.
+absl::Status Server::State::OpenFolder(ServerOptions* options) {
+  ASSIGN_OR_RETURN(lock, StateFolderLock::Take(options->state_folder, options->allow_network_fs));
+  ASSIGN_OR_RETURN(logs, JobLogs::Open(absl::StrCat(options->state_folder, "/logs")));
+  options->log = logs->Tee(options->log);
+  return absl::OkStatus();
+}
+
+// Opens the database and its files, and restores the tasks that are in them.
 absl::Status Server::State::OpenStores(const ServerOptions& options) {
-  ASSIGN_OR_RETURN(lock, StateFolderLock::Take(options.state_folder));
   metrics->Set(Metric::kBuildInfo, 1, {{"version", kServerVersion}});
   ASSIGN_OR_RETURN(store, OpenSqliteStore(absl::StrCat(options.state_folder, "/fusion.db"),
                                           {[counted = metrics.get()](double seconds, int) {
@@ -155,6 +167,7 @@ absl::Status Server::State::OpenStores(const ServerOptions& options) {
                                           }}));
   ASSIGN_OR_RETURN(artifacts, ArtifactStore::Open(absl::StrCat(options.state_folder, "/blobs"), store.get()));
   retention = std::make_unique<Retention>(store.get(), artifacts.get(), options.retention, options.log);
+  retention->AlsoExpire([kept = logs.get()](int64_t before_ms) { kept->Expire(before_ms); });
   farm = std::make_unique<Farm>(
       store.get(), artifacts.get(), metrics.get(),
       [files = artifacts.get()](const TaskRow& task, const std::string& payload, const std::string& result,
@@ -178,6 +191,7 @@ void Server::State::MakeJobs(const ServerOptions& options, const CompilerFunctio
   JobRunnerOptions job_options{absl::StrCat(options.state_folder, "/work"), options.compile_threads,
                                options.first_worker_grace, nullptr, options.log};
   job_options.max_in_flight = options.jobs_per_caller;
+  job_options.logs = logs.get();
   job_options.room = Room();
   if (const LocalDevices* devices = options.local_devices; devices != nullptr) {
     job_options.is_expected = [devices](const std::string& kind) { return devices->IsExpected(kind); };
@@ -226,12 +240,15 @@ absl::Status Server::State::AddServices(const ServerOptions& options, grpc::Serv
   guard = std::make_unique<Guard>(options.identify ? options.identify : IdentifyBy(tokens.get(), options.tls.any()),
                                   options.log);
   expiry = std::make_unique<ExpiryWatch>(tokens.get(), guard.get());
+  streams = std::make_unique<StreamPlaces>(kMaxStreams, options.streams_per_caller, kLongestPauseOfStream);
+  uploads = std::make_unique<ByteBudget>(options.upload_bytes_per_caller);
   services.push_back(MakeAdminService(guard.get(), retention.get()));
   services.push_back(MakeAuthService(guard.get(), tokens.get(), options.log));
+  services.push_back(MakeCompileService(guard.get(), jobs.get(), store.get(), farm.get(), executor.get(),
+                                        options.local_devices, logs.get()));
   services.push_back(
-      MakeCompileService(guard.get(), jobs.get(), store.get(), farm.get(), executor.get(), options.local_devices));
-  services.push_back(MakeBlobService(guard.get(), artifacts.get(), metrics.get(), streams.get(), Room()));
-  services.push_back(MakeWorkerService(guard.get(), farm.get(), artifacts.get(), executor.get()));
+      MakeBlobService(guard.get(), artifacts.get(), metrics.get(), streams.get(), uploads.get(), Room()));
+  services.push_back(MakeWorkerService(guard.get(), farm.get(), artifacts.get(), executor.get(), logs.get()));
   services.push_back(MakeWorkerAdminService(guard.get(), farm.get()));
   services.push_back(MakeProfileService(guard.get(), store.get(), jobs.get(), streams.get()));
   for (auto& service : services) builder->RegisterService(service.get());
@@ -241,8 +258,10 @@ absl::Status Server::State::AddServices(const ServerOptions& options, grpc::Serv
   return absl::OkStatus();
 }
 
-absl::StatusOr<std::unique_ptr<Server>> Server::Start(const ServerOptions& options, const CompilerFunctions& compiler) {
+absl::StatusOr<std::unique_ptr<Server>> Server::Start(const ServerOptions& given, const CompilerFunctions& compiler) {
   auto state = std::make_unique<State>();
+  ServerOptions options = given;
+  RETURN_IF_ERROR(state->OpenFolder(&options));
   RETURN_IF_ERROR(state->OpenStores(options));
   state->MakeJobs(options, compiler);
   grpc::EnableDefaultHealthCheckService(true);

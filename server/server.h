@@ -22,10 +22,13 @@ class LocalDevices;
 
 struct ServerOptions {
   std::string state_folder;         // created if needed
+  bool allow_network_fs = false;    // it may lie on a network file system
   std::vector<std::string> listen;  // "unix:PATH", or "HOST:PORT" (port 0: any free port) with `tls` or `insecure`
   std::string metrics_address;      // "": metrics are not served
   int compile_threads = 2;
-  int jobs_per_caller = 1000;  // that wait or run
+  int jobs_per_caller = 1000;                          // that wait or run
+  int streams_per_caller = 96;                         // of blobs and profiles
+  int64_t upload_bytes_per_caller = int64_t{1} << 60;  // in an hour
   absl::Duration first_worker_grace = absl::Seconds(5);
   SchedulerConfig scheduler;
   Log log = NoLog();

@@ -17,9 +17,11 @@ class Service;
 namespace fusion {
 
 class ArtifactStore;
+class ByteBudget;
 class DiskExecutor;
 class Farm;
 class Guard;
+class JobLogs;
 class JobRunner;
 class LocalDevices;
 class Metrics;
@@ -30,15 +32,16 @@ class TokenBook;
 
 extern const char kServerVersion[];  // the project's version, from CMakeLists.txt
 
-// `devices` may be null. `room` fails with RESOURCE_EXHAUSTED if the disk is too full to take uploads.
+// `devices` and `logs` may be null. `room` fails with RESOURCE_EXHAUSTED if the disk is too full to take uploads.
 std::unique_ptr<grpc::Service> MakeAdminService(Guard* guard, Retention* retention);
 std::unique_ptr<grpc::Service> MakeAuthService(Guard* guard, TokenBook* tokens, Log log);
 std::unique_ptr<grpc::Service> MakeCompileService(Guard* guard, JobRunner* jobs, Store* store, Farm* farm,
-                                                  DiskExecutor* executor, const LocalDevices* devices);
+                                                  DiskExecutor* executor, const LocalDevices* devices, JobLogs* logs);
 std::unique_ptr<grpc::Service> MakeBlobService(Guard* guard, ArtifactStore* artifacts, Metrics* metrics,
-                                               StreamPlaces* streams, std::function<absl::Status()> room);
+                                               StreamPlaces* streams, ByteBudget* budget,
+                                               std::function<absl::Status()> room);
 std::unique_ptr<grpc::Service> MakeWorkerService(Guard* guard, Farm* farm, ArtifactStore* artifacts,
-                                                 DiskExecutor* executor);
+                                                 DiskExecutor* executor, JobLogs* logs);
 std::unique_ptr<grpc::Service> MakeWorkerAdminService(Guard* guard, Farm* farm);
 std::unique_ptr<grpc::Service> MakeProfileService(Guard* guard, Store* store, JobRunner* jobs, StreamPlaces* streams);
 

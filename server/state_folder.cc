@@ -5,6 +5,7 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -19,10 +20,37 @@
 
 namespace fusion {
 
-absl::StatusOr<StateFolderLock> StateFolderLock::Take(const std::string& folder) {
+std::string NetworkFileSystem(int64_t type) {
+  // statfs(2), and the kernel's header of magic numbers.
+  struct Known {
+    uint32_t type;
+    const char* name;
+  };
+  constexpr Known kKnown[] = {{0x6969, "NFS"},        {0xff534d42, "CIFS"},   {0xfe534d42, "SMB2"},
+                              {0x517b, "SMB"},        {0x5346414f, "AFS"},    {0x6b414653, "AFS"},
+                              {0x00c36400, "Ceph"},   {0x01021997, "9P"},     {0x0bd00bd0, "Lustre"},
+                              {0x47504653, "GPFS"},   {0x73757245, "Coda"},   {0x564c, "NCP"},
+                              {0x013111a8, "IBRIX"},  {0x19830326, "BeeGFS"}, {0xaad7aaea, "PanFS"},
+                              {0xbacbacbc, "vmhgfs"}, {0x786f4256, "vboxsf"}};
+  for (const Known& known : kKnown) {
+    if (static_cast<uint32_t>(type) == known.type) return known.name;
+  }
+  return "";
+}
+
+absl::StatusOr<StateFolderLock> StateFolderLock::Take(const std::string& folder, bool allow_network_fs) {
   std::error_code error;
   std::filesystem::create_directories(folder, error);
   if (error) return ErrnoStatus(error.value(), absl::StrCat("cannot make the state folder ", folder));
+  struct statfs found;
+  if (statfs(folder.c_str(), &found) != 0) return ErrnoStatus(errno, absl::StrCat("cannot look at ", folder));
+  if (const std::string name = NetworkFileSystem(static_cast<int64_t>(found.f_type));
+      !name.empty() && !allow_network_fs) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("the state folder ", folder, " lies on a network file system (", name,
+                     "), where a database can be damaged: choose a --state on a disk of this machine, or say "
+                     "--allow-network-fs"));
+  }
   chmod(folder.c_str(), 0700);
   const std::string path = absl::StrCat(folder, "/lock");
   const int fd = open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);

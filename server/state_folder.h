@@ -2,6 +2,7 @@
 #ifndef FUSION_SERVER_STATE_FOLDER_H_
 #define FUSION_SERVER_STATE_FOLDER_H_
 
+#include <cstdint>
 #include <string>
 
 #include "absl/status/statusor.h"
@@ -12,7 +13,8 @@ namespace fusion {
 class StateFolderLock {
  public:
   // Creates the folder (mode 0700). Fails with FAILED_PRECONDITION and the owner's process id if the folder is taken.
-  static absl::StatusOr<StateFolderLock> Take(const std::string& folder);
+  // The same for a folder on a network file system, unless that is allowed.
+  static absl::StatusOr<StateFolderLock> Take(const std::string& folder, bool allow_network_fs = false);
   StateFolderLock() = default;
   StateFolderLock(StateFolderLock&& other) noexcept : fd_(other.fd_) { other.fd_ = -1; }
   StateFolderLock& operator=(StateFolderLock&& other) noexcept;
@@ -22,6 +24,11 @@ class StateFolderLock {
   explicit StateFolderLock(int fd) : fd_(fd) {}
   int fd_ = -1;
 };
+
+// The name of the network file system that statfs's type is of ("NFS"), or "" for another. SQLite's WAL needs shared
+// memory and locks that such file systems do not have or only pretend to, and a sync may not reach the other side's
+// disk.
+std::string NetworkFileSystem(int64_t type);
 
 bool IsUnixAddress(const std::string& address);
 

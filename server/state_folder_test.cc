@@ -54,5 +54,18 @@ TEST_F(StateFolderTest, ALinkIsJudgedByWhereItLeads) {
   EXPECT_EQ(Check("/missing/s").code(), absl::StatusCode::kNotFound);
 }
 
+// No test machine has one mounted, so that only the judgement is tested.
+TEST_F(StateFolderTest, NetworkFileSystemsAreKnownByTheirTypes) {
+  EXPECT_EQ(NetworkFileSystem(0x6969), "NFS");
+  EXPECT_EQ(NetworkFileSystem(static_cast<int64_t>(0xff534d42)), "CIFS");
+  EXPECT_EQ(NetworkFileSystem(static_cast<int32_t>(0xfe534d42)), "SMB2") << "f_type is signed on some machines";
+  EXPECT_EQ(NetworkFileSystem(0xc36400), "Ceph");
+  // ext4, XFS, Btrfs, tmpfs, overlay
+  for (const int64_t local : std::initializer_list<int64_t>{0xef53, 0x58465342, 0x9123683e, 0x01021994, 0x794c7630}) {
+    EXPECT_EQ(NetworkFileSystem(local), "") << local;
+  }
+  EXPECT_TRUE(StateFolderLock::Take(folder_ + "/state").ok());
+}
+
 }  // namespace
 }  // namespace fusion

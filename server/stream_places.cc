@@ -3,11 +3,18 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "proto/retry/retry_info.h"
 
 namespace fusion {
+namespace {
 
-StreamPlaces::StreamPlaces(int places, absl::Duration longest_pause, SteadyClock clock)
+constexpr absl::Duration kPause = absl::Seconds(1);  // who was refused tries again after
+
+}  // namespace
+
+StreamPlaces::StreamPlaces(int places, int places_of_one, absl::Duration longest_pause, SteadyClock clock)
     : most_(static_cast<size_t>(places)),
+      most_of_one_(static_cast<size_t>(places_of_one)),
       longest_pause_(longest_pause),
       clock_(std::move(clock)),
       thread_([this] { Loop(); }) {}
@@ -21,22 +28,30 @@ StreamPlaces::~StreamPlaces() {
   thread_.join();
 }
 
-absl::StatusOr<std::unique_ptr<StreamPlaces::Place>> StreamPlaces::Take(std::function<void()> cancel) {
-  std::unique_ptr<Place> place(new Place(this, std::move(cancel)));
+absl::StatusOr<std::unique_ptr<StreamPlaces::Place>> StreamPlaces::Take(const std::string& owner,
+                                                                        std::function<void()> cancel) {
   absl::MutexLock lock(&mutex_);
-  if (taken_.size() >= most_) {
-    place->progress_at_ = absl::InfiniteFuture();
-    return absl::ResourceExhaustedError(
-        absl::StrCat(most_, " streams are open, the most that this server takes; try again"));
+  size_t& of_owner = taken_by_[owner];
+  if (taken_.size() >= most_ || of_owner >= most_of_one_) {
+    const std::string words =
+        taken_.size() >= most_
+            ? absl::StrCat(most_, " streams are open, the most that this server takes")
+            : absl::StrCat("caller '", owner, "' has ", of_owner, " streams open, as many as one may");
+    if (of_owner == 0) taken_by_.erase(owner);
+    return RetryAfter(absl::ResourceExhaustedError(absl::StrCat(words, "; try again")), kPause);
   }
+  std::unique_ptr<Place> place(new Place(this, owner, std::move(cancel)));
   place->progress_at_ = clock_();
   taken_.insert(place.get());
+  ++of_owner;
   return place;
 }
 
 StreamPlaces::Place::~Place() {
   absl::MutexLock lock(&places_->mutex_);
   places_->taken_.erase(this);
+  const auto found = places_->taken_by_.find(owner_);
+  if (--found->second == 0) places_->taken_by_.erase(found);
 }
 
 void StreamPlaces::Place::Progress() {

@@ -4,9 +4,12 @@
 #define FUSION_SERVER_STREAM_PLACES_H_
 
 #include <functional>
+#include <map>
 #include <memory>
 #include <set>
+#include <string>
 #include <thread>
+#include <utility>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/statusor.h"
@@ -20,7 +23,8 @@ namespace fusion {
 class StreamPlaces {
  public:
   // A stream whose peer takes longer than `longest_pause` for one message (1 MiB) is cancelled.
-  StreamPlaces(int places, absl::Duration longest_pause, SteadyClock clock = SteadyNow);
+  // One caller has at most `places_of_one`.
+  StreamPlaces(int places, int places_of_one, absl::Duration longest_pause, SteadyClock clock = SteadyNow);
   // Every place must be gone.
   ~StreamPlaces();
 
@@ -35,28 +39,31 @@ class StreamPlaces {
 
    private:
     friend class StreamPlaces;
-    Place(StreamPlaces* places, std::function<void()> cancel) : places_(places), cancel_(std::move(cancel)) {}
+    Place(StreamPlaces* places, std::string owner, std::function<void()> cancel)
+        : places_(places), owner_(std::move(owner)), cancel_(std::move(cancel)) {}
     StreamPlaces* const places_;
+    const std::string owner_;
     const std::function<void()> cancel_;
     absl::Time progress_at_;  // guarded by the mutex of `places_`
   };
 
-  // Fails with RESOURCE_EXHAUSTED if all places are taken. `cancel` ends the stream and must not block; it is not
-  // called after the place is gone. Thread-safe.
-  absl::StatusOr<std::unique_ptr<Place>> Take(std::function<void()> cancel);
+  // Fails with RESOURCE_EXHAUSTED if all places are taken, or all that `owner` may have. `cancel` ends the stream and
+  // must not block; it is not called after the place is gone. Thread-safe.
+  absl::StatusOr<std::unique_ptr<Place>> Take(const std::string& owner, std::function<void()> cancel);
   // Cancels the streams that are too slow; the object does so by itself every second.
   void CancelSlow();
 
  private:
   void Loop();
 
-  const size_t most_;
+  const size_t most_, most_of_one_;
   const absl::Duration longest_pause_;
   const SteadyClock clock_;
   absl::Mutex mutex_;
   SteadyCondVar stop_wanted_;
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
   std::set<Place*> taken_ ABSL_GUARDED_BY(mutex_);
+  std::map<std::string, size_t> taken_by_ ABSL_GUARDED_BY(mutex_);  // by owner
   std::thread thread_;
 };
 

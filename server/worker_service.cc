@@ -1,3 +1,5 @@
+#include <algorithm>
+#include <map>
 #include <set>
 
 #include "absl/strings/str_cat.h"
@@ -8,6 +10,8 @@
 #include "server/auth/guard.h"
 #include "server/disk_executor.h"
 #include "server/grpc_status.h"
+#include "server/jobs/job_logs.h"
+#include "server/list_pages.h"
 #include "server/scheduler/farm.h"
 #include "server/services.h"
 
@@ -17,6 +21,9 @@ namespace {
 constexpr size_t kMaxInlineBytes = 1 << 20;
 constexpr int64_t kMaxResultBytes = 256 << 20;
 constexpr size_t kMaxReasonBytes = 1 << 10;
+constexpr int kMostLines = 256;  // of the log, in one call
+constexpr size_t kMostFields = 16;
+constexpr int kMostWorkers = 1000;  // of a page
 
 absl::StatusOr<AttachedWorker> ParseInfo(const std::string& worker_id, const v1::WorkerInfo& info) {
   if (worker_id.empty() || worker_id.size() > 128) return absl::InvalidArgumentError("worker_id: 1 to 128 characters");
@@ -92,8 +99,8 @@ absl::Status CheckOffer(const Principal& principal, const v1::WorkerInfo& info) 
 
 class WorkerService : public v1::Worker::CallbackService {
  public:
-  WorkerService(Guard* guard, Farm* farm, ArtifactStore* artifacts, DiskExecutor* executor)
-      : guard_(guard), farm_(farm), artifacts_(artifacts), executor_(executor) {}
+  WorkerService(Guard* guard, Farm* farm, ArtifactStore* artifacts, DiskExecutor* executor, JobLogs* logs)
+      : guard_(guard), farm_(farm), artifacts_(artifacts), executor_(executor), logs_(logs) {}
 
   grpc::ServerUnaryReactor* Synchronize(grpc::CallbackServerContext* context, const v1::SynchronizeRequest* request,
                                         v1::SynchronizeResponse* response) override {
@@ -130,6 +137,7 @@ class WorkerService : public v1::Worker::CallbackService {
       poll.finished = request.current().has_result();
       if (poll.finished) poll.result = TakeResult(request.current().result());
     }
+    KeepLines(request);
     poll.gone = call->gone();
     poll.reply = [response, call](const FarmAnswer& answer) {
       if (!answer.status.ok()) return call->Finish(ToGrpc(answer.status));
@@ -147,11 +155,29 @@ class WorkerService : public v1::Worker::CallbackService {
         task->set_threads(row.threads);
         task->set_description(row.description);
         task->set_job_id(row.job);
+        task->set_trace_id(row.trace);
       }
       call->Finish(grpc::Status::OK);
     };
     farm_->Poll(std::move(poll));
     return absl::OkStatus();
+  }
+
+  // The lines are about the job of the task that the worker holds, whatever they say themselves.
+  void KeepLines(const v1::SynchronizeRequest& request) {
+    if (logs_ == nullptr || request.lines().empty() || !request.has_current()) return;
+    const std::string job = farm_->JobOf(request.worker_id(), request.current().task_id(), request.current().fence());
+    if (job.empty()) return;
+    const std::string source = absl::StrCat("worker ", request.info().name());
+    for (int i = 0; i < std::min(request.lines_size(), kMostLines); ++i) {
+      const v1::LogRecord& record = request.lines(i);
+      LogLine line{LogLevelOf(record.level()), record.message(), {}};
+      const std::map<std::string, std::string> fields(record.fields().begin(), record.fields().end());
+      for (const auto& [key, value] : fields) {
+        if (line.fields.size() < kMostFields && key != "source") line.fields.push_back({key.substr(0, 64), value});
+      }
+      logs_->Append(job, source, line);
+    }
   }
 
   // Returns what the worker reports about its task: the result's bytes, or an error. A result that cannot be read is a
@@ -183,22 +209,31 @@ class WorkerService : public v1::Worker::CallbackService {
   Farm* const farm_;
   ArtifactStore* const artifacts_;
   DiskExecutor* const executor_;
+  JobLogs* const logs_;  // null: lines are not kept
 };
 
 class WorkerAdminService : public v1::WorkerAdmin::Service {
  public:
   WorkerAdminService(Guard* guard, Farm* farm) : guard_(guard), farm_(farm) {}
 
-  grpc::Status ListWorkers(grpc::ServerContext* context, const v1::ListWorkersRequest*,
+  grpc::Status ListWorkers(grpc::ServerContext* context, const v1::ListWorkersRequest* request,
                            v1::ListWorkersResponse* response) override {
     const absl::StatusOr<Permit> permit = guard_->Authorize(context, "/fusion.v1.WorkerAdmin/ListWorkers");
     if (!permit.ok()) return ToGrpc(permit.status());
     std::set<std::string> drained;
     for (const DrainedWorkerRow& row : farm_->Drained()) {
-      drained.insert(row.name);
-      *response->add_drained() = ToProto(row);
+      if (row.HoldsAt(absl::ToUnixMillis(absl::Now()))) drained.insert(row.name);
+      if (request->page_token().empty()) *response->add_drained() = ToProto(row);
     }
-    for (const Farm::WorkerStatusRow& row : farm_->WorkerStatuses()) {
+    const absl::StatusOr<ListCursor> cursor = ListCursorOf(request->page_token());
+    if (!cursor.ok()) return ToGrpc(cursor.status());
+    const int limit = PageLimit(request->limit(), kMostWorkers, kMostWorkers);
+    for (const Farm::WorkerStatusRow& row : farm_->WorkerStatuses()) {  // by id
+      if (row.worker.id <= cursor->name) continue;
+      if (response->workers_size() == limit) {
+        response->set_next_page_token(PageTokenOf(ListCursor{0, response->workers(limit - 1).worker_id()}));
+        break;
+      }
       v1::WorkerStatus* status = response->add_workers();
       status->set_worker_id(row.worker.id);
       status->mutable_info()->ParseFromString(row.worker.info);
@@ -223,8 +258,9 @@ class WorkerAdminService : public v1::WorkerAdmin::Service {
     if (!permit.ok()) return ToGrpc(permit.status());
     if (request->reason().size() > kMaxReasonBytes)
       return ToGrpc(absl::InvalidArgumentError("reason: longer than 1 KiB"));
-    const DrainedWorkerRow row{request->name(), request->reason(), permit->principal().name,
-                               absl::ToUnixMillis(absl::Now())};
+    const DrainedWorkerRow row{request->name(),          request->reason(),
+                               permit->principal().name, absl::ToUnixMillis(absl::Now()),
+                               request->from_ms(),       request->until_ms()};
     const absl::Status drained = farm_->Drain(row);
     if (drained.ok()) *response = ToProto(row);
     return ToGrpc(drained);
@@ -246,6 +282,8 @@ class WorkerAdminService : public v1::WorkerAdmin::Service {
     worker.set_reason(row.reason);
     worker.set_by(row.by);
     worker.set_since_ms(row.since_ms);
+    worker.set_from_ms(row.from_ms);
+    worker.set_until_ms(row.until_ms);
     return worker;
   }
 
@@ -256,8 +294,8 @@ class WorkerAdminService : public v1::WorkerAdmin::Service {
 }  // namespace
 
 std::unique_ptr<grpc::Service> MakeWorkerService(Guard* guard, Farm* farm, ArtifactStore* artifacts,
-                                                 DiskExecutor* executor) {
-  return std::make_unique<WorkerService>(guard, farm, artifacts, executor);
+                                                 DiskExecutor* executor, JobLogs* logs) {
+  return std::make_unique<WorkerService>(guard, farm, artifacts, executor, logs);
 }
 
 std::unique_ptr<grpc::Service> MakeWorkerAdminService(Guard* guard, Farm* farm) {

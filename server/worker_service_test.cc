@@ -60,5 +60,51 @@ TEST_F(WorkerServiceTest, WrongFenceChangesNothing) {
   EXPECT_EQ(client_->Watch(job.job_id()).back().state(), v1::SUCCEEDED);
 }
 
+TEST_F(WorkerServiceTest, WhatAWorkerSaysGoesToTheJobOfTheTaskThatItHolds) {
+  const v1::SubmitResponse job = client_->Submit(client_->Model("build 1"));
+  v1::SynchronizeRequest request;
+  request.set_worker_id("w");
+  *request.mutable_info() = CpuWorkerInfo("rack7");
+  request.set_max_wait_ms(5000);
+  const auto synchronize = [&] {
+    grpc::ClientContext context;
+    v1::SynchronizeResponse response;
+    EXPECT_TRUE(client_->worker->Synchronize(&context, request, &response).ok());
+    return response;
+  };
+  v1::SynchronizeResponse response = synchronize();
+  while (!response.has_task()) response = synchronize();
+  const v1::Task task = response.task();
+  EXPECT_EQ(task.job_id(), job.job_id());
+  EXPECT_EQ(task.trace_id(), job.trace_id());
+  const auto say = [&](const std::string& message) {
+    request.clear_lines();
+    v1::LogRecord& line = *request.add_lines();
+    line.set_level("warning");
+    line.set_message(message);
+    (*line.mutable_fields())["job"] = "j-ANOTHER000";
+    (*line.mutable_fields())["source"] = "server";
+  };
+  request.mutable_current()->set_task_id(task.task_id());
+  request.mutable_current()->set_fence(task.fence() + 1);
+  say("of a lease that is not ours");
+  synchronize();
+  request.mutable_current()->set_fence(task.fence());
+  *request.mutable_current()->mutable_result() = FakeWorker::Good(task, client_->ReadBlob(task.payload_digest()));
+  request.set_max_wait_ms(0);
+  say("clang warns");
+  synchronize();
+  EXPECT_EQ(client_->Watch(job.job_id()).back().state(), v1::SUCCEEDED);
+  grpc::ClientContext context;
+  v1::JobLogsRequest asked;
+  asked.set_job_id(job.job_id());
+  asked.set_level("warning");
+  v1::JobLogsResponse answer;
+  ASSERT_TRUE(client_->compile->Logs(&context, asked, &answer).ok());
+  ASSERT_EQ(answer.lines_size(), 1);
+  EXPECT_EQ(answer.lines(0).source(), "worker rack7");
+  EXPECT_EQ(answer.lines(0).message(), "clang warns");
+}
+
 }  // namespace
 }  // namespace fusion

@@ -28,6 +28,7 @@
 #include "worker/executor/build_executor.h"
 #include "worker/executor/decorators.h"
 #include "worker/executor/measure_executor.h"
+#include "worker/lease/job_lines.h"
 #include "worker/lease/lease_loop.h"
 #include "worker/lease/transport.h"
 #include "worker/measure/cuda_probe.h"
@@ -230,6 +231,8 @@ std::vector<std::string> MeasuredKinds() {
 
 absl::StatusOr<std::unique_ptr<Worker>> Worker::Create(WorkerOptions options) {
   Offer offer;
+  offer.lease.lines = std::make_shared<JobLines>();
+  options.log = JobLines::Tee(offer.lease.lines, options.log);
   offer.lease.worker_id = RandomId();
   offer.lease.log = options.log;
   offer.lease.info.set_name(options.name.empty() ? HostName() : options.name);

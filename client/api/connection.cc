@@ -75,10 +75,13 @@ class GrpcConnection : public Connection {
                          [&](auto* context, auto* response) { return compile_->Get(context, request, response); });
   }
   absl::StatusOr<v1::ListJobsResponse> ListJobs(int limit) override {
-    v1::ListJobsRequest request;
-    request.set_limit(limit);
-    return Call<v1::ListJobsResponse>(
-        kCallTimeout, [&](auto* context, auto* response) { return compile_->List(context, request, response); });
+    return AllPages<v1::ListJobsResponse>(
+        v1::ListJobsRequest(), limit, 200, [](auto& page) { return page.mutable_jobs(); },
+        [&](auto* context, const auto& request, auto* response) { return compile_->List(context, request, response); });
+  }
+  absl::StatusOr<v1::JobLogsResponse> JobLogs(const v1::JobLogsRequest& request) override {
+    return Call<v1::JobLogsResponse>(
+        kCallTimeout, [&](auto* context, auto* response) { return compile_->Logs(context, request, response); });
   }
   absl::StatusOr<v1::Job> CancelJob(const std::string& job_id) override {
     v1::CancelJobRequest request;
@@ -129,12 +132,13 @@ class GrpcConnection : public Connection {
     return ToAbsl(writer->Finish());
   }
 
-  absl::Status ReadBlob(const std::string& digest,
+  absl::Status ReadBlob(const std::string& digest, int64_t offset,
                         const std::function<absl::Status(absl::string_view)>& bytes) override {
     grpc::ClientContext context;
     SetDeadline(&context, kTransferTimeout);
     v1::ReadRequest request;
     request.set_digest(digest);
+    request.set_offset(offset);
     auto reader = blobs_->Read(&context, request);
     for (v1::ReadResponse response; reader->Read(&response);) {
       absl::Status taken = bytes(response.data());
@@ -156,21 +160,24 @@ class GrpcConnection : public Connection {
     return Call<v1::TokenInfo>(
         kCallTimeout, [&](auto* context, auto* response) { return auth_->RevokeToken(context, request, response); });
   }
-  absl::StatusOr<v1::ListTokensResponse> ListTokens() override {
-    return Call<v1::ListTokensResponse>(kCallTimeout, [&](auto* context, auto* response) {
-      return auth_->ListTokens(context, v1::ListTokensRequest(), response);
-    });
+  absl::StatusOr<v1::ListTokensResponse> ListTokens(int limit) override {
+    return AllPages<v1::ListTokensResponse>(
+        v1::ListTokensRequest(), limit, 1000, [](auto& page) { return page.mutable_tokens(); },
+        [&](auto* context, const auto& request, auto* response) {
+          return auth_->ListTokens(context, request, response);
+        });
   }
 
-  absl::StatusOr<v1::ListWorkersResponse> ListWorkers() override {
-    return Call<v1::ListWorkersResponse>(kCallTimeout, [&](auto* context, auto* response) {
-      return workers_->ListWorkers(context, v1::ListWorkersRequest(), response);
-    });
+  absl::StatusOr<v1::ListWorkersResponse> ListWorkers(int limit) override {
+    return AllPages<v1::ListWorkersResponse>(
+        v1::ListWorkersRequest(), limit, 1000, [](auto& page) { return page.mutable_workers(); },
+        [&](auto* context, const auto& request, auto* response) {
+          return workers_->ListWorkers(context, request, response);
+        });
   }
   absl::StatusOr<v1::DrainedWorker> DrainWorker(const v1::DrainWorkerRequest& request) override {
-    return Call<v1::DrainedWorker>(kCallTimeout, [&](auto* context, auto* response) {
-      return workers_->DrainWorker(context, request, response);
-    });
+    return Call<v1::DrainedWorker>(
+        kCallTimeout, [&](auto* context, auto* response) { return workers_->DrainWorker(context, request, response); });
   }
   absl::StatusOr<v1::DrainedWorker> ReleaseWorker(const v1::ReleaseWorkerRequest& request) override {
     return Call<v1::DrainedWorker>(kCallTimeout, [&](auto* context, auto* response) {
@@ -183,8 +190,10 @@ class GrpcConnection : public Connection {
     });
   }
   absl::StatusOr<v1::ProfileQueryResponse> ProfileQuery(const v1::ProfileQueryRequest& request) override {
-    return Call<v1::ProfileQueryResponse>(
-        kCallTimeout, [&](auto* context, auto* response) { return profile_->Query(context, request, response); });
+    return AllPages<v1::ProfileQueryResponse>(
+        request, request.limit() > 0 ? request.limit() : 100, 2000,
+        [](auto& page) { return page.mutable_measurements(); },
+        [&](auto* context, const auto& page, auto* response) { return profile_->Query(context, page, response); });
   }
   absl::StatusOr<v1::ProfileImportResponse> ProfileImport(const std::vector<v1::ProfileRecord>& records) override {
     grpc::ClientContext context;
@@ -268,6 +277,24 @@ class GrpcConnection : public Connection {
     const grpc::Status status = function(&context, &response);
     if (!status.ok()) return ToAbsl(status);
     return response;
+  }
+
+  // Asks for pages of at most `of_a_page` rows until there are `limit`, and returns them as one. A server from before
+  // pages answers once, with what it has.
+  template <typename Response, typename Request, typename RowsOf, typename Function>
+  absl::StatusOr<Response> AllPages(Request request, int limit, int of_a_page, RowsOf rows_of, Function function) {
+    Response all;
+    while (true) {
+      request.set_limit(std::min(limit - rows_of(all)->size(), of_a_page));
+      absl::StatusOr<Response> page = Call<Response>(
+          kCallTimeout, [&](auto* context, auto* response) { return function(context, request, response); });
+      if (!page.ok()) return page.status();
+      const std::string token = page->next_page_token();
+      all.MergeFrom(*page);
+      all.clear_next_page_token();
+      if (token.empty() || rows_of(all)->size() >= limit) return all;
+      request.set_page_token(token);
+    }
   }
 
   const Endpoint endpoint_;

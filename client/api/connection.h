@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <memory>
 #include <string>
 #include <vector>
@@ -20,6 +21,10 @@
 #include "proto/worker.pb.h"
 
 namespace fusion {
+
+inline constexpr int kAllRows = std::numeric_limits<int>::max();  // limit of a list
+// The limit that an option names; 0: all.
+inline int RowsOf(int64_t limit) { return limit <= 0 || limit > kAllRows ? kAllRows : static_cast<int>(limit); }
 
 struct BlobSource {
   std::string digest;
@@ -41,19 +46,22 @@ class Connection {
   virtual absl::Status Watch(const std::string& job_id, int64_t resume_seq,
                              const std::function<bool(const v1::JobEvent&)>& event) = 0;
   virtual absl::StatusOr<v1::Job> GetJob(const std::string& job_id) = 0;
+  // Lists ask for as many pages as they need: at most `limit` rows.
   virtual absl::StatusOr<v1::ListJobsResponse> ListJobs(int limit) = 0;
+  virtual absl::StatusOr<v1::JobLogsResponse> JobLogs(const v1::JobLogsRequest& request) = 0;
   virtual absl::StatusOr<v1::Job> CancelJob(const std::string& job_id) = 0;
 
   virtual absl::StatusOr<std::vector<std::string>> FindMissing(const std::vector<std::string>& digests) = 0;
   virtual absl::Status WriteBlobs(const std::vector<BlobSource>& blobs,
                                   const std::function<void(int64_t bytes)>& sent) = 0;
-  virtual absl::Status ReadBlob(const std::string& digest,
+  // The bytes from `offset` on.
+  virtual absl::Status ReadBlob(const std::string& digest, int64_t offset,
                                 const std::function<absl::Status(absl::string_view)>& bytes) = 0;
 
   virtual absl::StatusOr<v1::CreateTokenResponse> CreateToken(const v1::CreateTokenRequest& request) = 0;
   virtual absl::StatusOr<v1::TokenInfo> RevokeToken(const std::string& id) = 0;
-  virtual absl::StatusOr<v1::ListTokensResponse> ListTokens() = 0;
-  virtual absl::StatusOr<v1::ListWorkersResponse> ListWorkers() = 0;
+  virtual absl::StatusOr<v1::ListTokensResponse> ListTokens(int limit = kAllRows) = 0;
+  virtual absl::StatusOr<v1::ListWorkersResponse> ListWorkers(int limit = kAllRows) = 0;
   virtual absl::StatusOr<v1::DrainedWorker> DrainWorker(const v1::DrainWorkerRequest& request) = 0;
   virtual absl::StatusOr<v1::DrainedWorker> ReleaseWorker(const v1::ReleaseWorkerRequest& request) = 0;
   virtual absl::StatusOr<v1::ProfileStats> ProfileStats() = 0;

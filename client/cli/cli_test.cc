@@ -58,5 +58,21 @@ TEST(ProtoJson, NumbersStayNumbersAndStatesAreWords) {
   EXPECT_THAT(json, testing::Not(testing::HasSubstr("\"error\"")));
 }
 
+TEST(Words, MomentsAreRead) {
+  const absl::TimeZone zone = absl::FixedTimeZone(3600);
+  const absl::Time now = absl::FromUnixSeconds(1700000000);  // 2023-11-14 23:13:20 in that zone
+  const auto in_words = [&](const std::string& text) {
+    const auto moment = ParseMoment("--from", text, now, zone);
+    return moment.ok() ? absl::FormatTime("%Y-%m-%d %H:%M", *moment, zone) : std::string(moment.status().message());
+  };
+  EXPECT_EQ(in_words("2026-12-24 22:00"), "2026-12-24 22:00");
+  EXPECT_EQ(in_words("2026-12-24T22:00:00Z"), "2026-12-24 23:00");
+  EXPECT_EQ(in_words("23:30"), "2023-11-14 23:30");
+  EXPECT_EQ(in_words("22:00"), "2023-11-15 22:00") << "the next one";
+  for (const char* wrong : {"", "soon", "25:00", "2026-13-01 00:00"}) {
+    EXPECT_NE(in_words(wrong).find("--from is '"), std::string::npos) << wrong;
+  }
+}
+
 }  // namespace
 }  // namespace fusion

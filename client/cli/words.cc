@@ -83,6 +83,21 @@ absl::StatusOr<absl::Duration> ParseAge(absl::string_view option, const std::str
   return UsageError(absl::StrCat(option, " is '", text, "'; say 90d, 12h, 30m or 45s"));
 }
 
+absl::StatusOr<absl::Time> ParseMoment(absl::string_view option, const std::string& text, absl::Time now,
+                                       absl::TimeZone zone) {
+  absl::Time moment;
+  std::string ignored;
+  for (const char* format : {absl::RFC3339_full, "%Y-%m-%d %H:%M", "%Y-%m-%dT%H:%M", "%Y-%m-%d %H:%M:%S"}) {
+    if (absl::ParseTime(format, text, zone, &moment, &ignored)) return moment;
+  }
+  const absl::CivilDay today = absl::ToCivilDay(now, zone);
+  for (const absl::CivilDay day : {today, today + 1}) {
+    const std::string whole = absl::StrCat(absl::FormatCivilTime(day), " ", text);
+    if (absl::ParseTime("%Y-%m-%d %H:%M", whole, zone, &moment, &ignored) && moment > now) return moment;
+  }
+  return UsageError(absl::StrCat(option, " is '", text, "'; say '2026-12-24 22:00', 22:00 or 2026-12-24T22:00:00Z"));
+}
+
 std::string Printable(const std::string& text) {
   std::string safe = text;
   for (char& c : safe) {

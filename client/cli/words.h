@@ -23,6 +23,11 @@ std::string Plural(int64_t count, const std::string& noun);  // "1 worker", "2 w
 // Reads "90d", "12h", "30m" or "45s". Fails as a usage error that names the option.
 absl::StatusOr<absl::Duration> ParseAge(absl::string_view option, const std::string& text);
 
+// Reads a moment of local time: "2026-12-24 22:00", or "22:00", which is the next one after `now`; or RFC 3339 with a
+// zone. Fails as a usage error that names the option.
+absl::StatusOr<absl::Time> ParseMoment(absl::string_view option, const std::string& text, absl::Time now,
+                                       absl::TimeZone zone);
+
 // Replaces control characters (a model's name may hold any) by '?', so that no text from a file can control a terminal.
 std::string Printable(const std::string& text);
 

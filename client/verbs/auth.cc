@@ -48,6 +48,9 @@ class TokenCreateVerb : public Verb {
             {"--role", "what its holder may do; repeatable", &roles_, true, {"client", "build", "measure", "admin"}},
             {"--expires", "90d, 12h, 30m, 45s or never", &expires_},
             {"--join", "workers exchange it for tokens of their own, and it is good for nothing else", &join_},
+            {"--tenant",
+             "of which tenant, which shares models and bundles with no other; its tokens have the role client alone",
+             &tenant_},
             {"--to", "new file for the token, mode 0600, instead of stdout", &to_},
             OutputOption(&format_)};
   }
@@ -59,6 +62,7 @@ class TokenCreateVerb : public Verb {
     for (const std::string& role : roles_) request.add_roles(role);
     request.set_lifetime_ms(absl::ToInt64Milliseconds(*lifetime));
     request.set_join(join_);
+    request.set_tenant(tenant_);
     auto created = Connection::Open(common.endpoint)->CreateToken(request);
     if (!created.ok()) return Fail(created.status());
     if (!to_.empty()) {
@@ -78,7 +82,7 @@ class TokenCreateVerb : public Verb {
   }
 
  private:
-  std::string name_, expires_ = "90d", to_, format_ = "table";
+  std::string name_, expires_ = "90d", to_, tenant_, format_ = "table";
   std::vector<std::string> roles_;
   bool join_ = false;
 };
@@ -105,9 +109,11 @@ class TokenListVerb : public Verb {
  public:
   std::string name() const override { return "auth token list"; }
   std::string help() const override { return "all tokens, by the ids that logs show"; }
-  std::vector<Option> Options() override { return {OutputOption(&format_)}; }
+  std::vector<Option> Options() override {
+    return {{"--limit", "how many, the oldest first (0: all)", &limit_}, OutputOption(&format_)};
+  }
   int Run(const CommonOptions& common) override {
-    const auto listed = Connection::Open(common.endpoint)->ListTokens();
+    const auto listed = Connection::Open(common.endpoint)->ListTokens(RowsOf(limit_));
     if (!listed.ok()) return Fail(listed.status());
     if (format_ == "json") {
       std::printf("%s\n", ProtoToJson(*listed).c_str());
@@ -122,13 +128,15 @@ class TokenListVerb : public Verb {
                                                                                  : "valid";
       rows.push_back({token.id(), Printable(token.name()), absl::StrJoin(token.roles(), ","), state,
                       TimeInWords(token.created_ms()), TimeOrWord(token.expires_ms(), "never"),
-                      Printable(token.created_by())});
+                      token.tenant().empty() ? "-" : token.tenant(), Printable(token.created_by())});
     }
-    std::fputs(Table({"ID", "NAME", "ROLES", "STATE", "CREATED", "EXPIRES", "CREATED BY"}, rows).c_str(), stdout);
+    std::fputs(Table({"ID", "NAME", "ROLES", "STATE", "CREATED", "EXPIRES", "TENANT", "CREATED BY"}, rows).c_str(),
+               stdout);
     return kExitOk;
   }
 
  private:
+  int64_t limit_ = 0;
   std::string format_ = "table";
 };
 

@@ -3,6 +3,7 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
 #include "client/api/connection.h"
 #include "client/cli/exit_codes.h"
 #include "client/cli/proto_json.h"
@@ -21,6 +22,14 @@ std::string Took(const v1::Job& job) {
   return SecondsInWords(static_cast<double>(job.finished_ms() - job.started_ms()) * 1e-3);
 }
 
+std::string StagesInWords(const v1::Account& account) {
+  std::vector<std::string> stages;
+  for (const v1::StageTime& stage : account.stages()) {
+    stages.push_back(absl::StrCat(stage.stage(), " ", SecondsInWords(stage.seconds())));
+  }
+  return absl::StrJoin(stages, ", ");
+}
+
 int PrintJob(const v1::Job& job, const std::string& format) {
   if (format == "json") {
     std::printf("%s\n", ProtoToJson(job).c_str());
@@ -31,6 +40,9 @@ int PrintJob(const v1::Job& job, const std::string& format) {
                                                 {"client", job.client_id()}, {"owner", job.owner()},
                                                 {"key", job.key()},          {"created", TimeInWords(job.created_ms())},
                                                 {"took", Took(job)}};
+  if (job.priority() != 0) rows.push_back({"priority", absl::StrCat(job.priority())});
+  if (!job.trace_id().empty()) rows.push_back({"trace", job.trace_id()});
+  if (job.account().stages_size() > 0) rows.push_back({"stages", StagesInWords(job.account())});
   if (job.has_account()) {
     rows.push_back({"kernels", absl::StrCat(job.account().nodes_model(), " nodes → ", job.account().kernels())});
   }

@@ -7,7 +7,9 @@
 #include <cstdio>
 #include <filesystem>
 #include <map>
+#include <random>
 #include <set>
+#include <utility>
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
@@ -21,6 +23,7 @@
 #include "client/cli/interrupt.h"
 #include "client/cli/words.h"
 #include "client/verbs/alternatives.h"
+#include "client/verbs/patience.h"
 #include "compiler/api/modes.h"
 #include "runtime/base/atomic_file.h"
 #include "runtime/base/mapped_file.h"
@@ -43,6 +46,15 @@ absl::Status SplitBinding(const std::string& text, const char* flag, const char*
   *name = text.substr(0, equals);
   *value = text.substr(equals + 1);
   return absl::OkStatus();
+}
+
+absl::StatusOr<int> PriorityOf(const std::string& text) {
+  for (const auto& [word, priority] : {std::pair{"low", -10}, std::pair{"normal", 0}, std::pair{"high", 10}}) {
+    if (text == word) return priority;
+  }
+  int priority = 0;
+  if (absl::SimpleAtoi(text, &priority) && priority >= -100 && priority <= 100) return priority;
+  return UsageError(absl::StrCat("--priority '", text, "': low, normal, high, or a number from -100 to 100"));
 }
 
 absl::Status FillOptions(const CompilationFlags& flags, v1::CompileOptionsProto* options) {
@@ -103,6 +115,16 @@ std::string ClientId() {
   return absl::StrCat(user == nullptr ? "" : user, "@", host);
 }
 
+// The trace that the caller is a part of: W3C's TRACEPARENT, "00-<32 hex digits>-<16>-<2>". Else "", and the server
+// begins one.
+std::string TraceIdOfEnvironment() {
+  const char* parent = getenv("TRACEPARENT");
+  const std::vector<std::string> parts = absl::StrSplit(parent == nullptr ? "" : parent, '-');
+  if (parts.size() < 4 || parts[0].size() != 2 || parts[1].size() != 32) return "";
+  if (parts[1].find_first_not_of("0123456789abcdef") != std::string::npos) return "";
+  return parts[1].find_first_not_of('0') == std::string::npos ? "" : parts[1];
+}
+
 // Reports a transfer that takes long, at every tenth.
 class TransferProgress {
  public:
@@ -123,7 +145,15 @@ class TransferProgress {
   Progress& progress_;
 };
 
-absl::Status Upload(Connection& connection, const LocalModel& model, int64_t chunk_bytes, Progress& progress) {
+// Names a submission among all of this user's.
+std::string RandomId() {
+  std::random_device random;
+  std::string id;
+  for (int i = 0; i < 4; ++i) absl::StrAppend(&id, absl::Hex(random(), absl::kZeroPad8));
+  return id;
+}
+
+absl::Status UploadOnce(Connection& connection, const LocalModel& model, int64_t chunk_bytes, Progress& progress) {
   const absl::Time start = absl::Now();
   std::map<std::string, absl::string_view> chunks;
   for (const ChunkedFile& file : model.files) {
@@ -257,13 +287,22 @@ void AddJobFlags(CompilationFlags* flags, std::vector<Option>* options) {
        "measure for so many SECONDS. Building comes on top",
        &flags->tune});
   options->push_back(
-      {"--queue-timeout", "seconds to wait for a worker (0: the server's default)", &flags->queue_timeout_s});
+      {"--queue-timeout",
+       "seconds to wait for a place among the compilations, and for a worker (0: as long as it takes, and "
+       "the server's default)",
+       &flags->queue_timeout_s});
+  options->push_back(
+      {"--priority",
+       "low, normal, high, or a number from -100 to 100: the order of your own jobs that wait; callers take "
+       "turns whatever theirs are",
+       &flags->priority});
 }
 
 absl::StatusOr<v1::SubmitRequest> PrepareSubmission(Connection& connection, const std::string& model_path,
                                                     const CompilationFlags& flags, Progress& progress) {
   v1::SubmitRequest request;
   RETURN_IF_ERROR(FillOptions(flags, request.mutable_options()));
+  ASSIGN_OR_RETURN(const int priority, PriorityOf(flags.priority));
   RETURN_IF_ERROR(MappedFile::Open(model_path).status());  // fails before a server is asked
   ASSIGN_OR_RETURN(v1::Capabilities capabilities, connection.GetCapabilities());
   progress.Headline(absl::StrCat("fusion ", FUSION_VERSION, " → ", connection.address(), " (server ",
@@ -286,10 +325,14 @@ absl::StatusOr<v1::SubmitRequest> PrepareSubmission(Connection& connection, cons
                                                      ", the server takes at most ",
                                                      BytesInWords(capabilities.max_model_bytes())));
   }
-  RETURN_IF_ERROR(Upload(connection, model, chunk_bytes, progress));
+  // Chunks that arrived before an interruption are not sent again.
+  RETURN_IF_ERROR(TryPatiently(kPatienceOfACall, progress,
+                               [&](RetryPolicy&) { return UploadOnce(connection, model, chunk_bytes, progress); }));
   request.set_model_name(model.name);
   request.set_client_id(ClientId());
+  request.set_trace_id(TraceIdOfEnvironment());
   request.set_queue_timeout_ms(flags.queue_timeout_s * 1000);
+  request.set_priority(priority);
   for (const std::string& text : flags.require) {
     const size_t equals = text.find('=');
     if (equals == std::string::npos || equals == 0 || equals + 1 == text.size()) {
@@ -316,9 +359,23 @@ absl::StatusOr<v1::JobEvent> FollowToFirstBundle(Connection& connection, const s
   return Follow(connection, job_id, 0, /*early_ends=*/true, progress);
 }
 
+absl::StatusOr<v1::SubmitResponse> SubmitPatiently(Connection& connection, v1::SubmitRequest request,
+                                                   Progress& progress) {
+  const absl::Duration patience =
+      request.queue_timeout_ms() > 0 ? absl::Milliseconds(request.queue_timeout_ms()) : kPatienceOfACall;
+  request.set_request_id(RandomId());
+  absl::StatusOr<v1::SubmitResponse> submitted;
+  const absl::Status done = TryPatiently(patience, progress, [&](RetryPolicy&) {
+    submitted = connection.Submit(request);
+    return submitted.status();
+  });
+  RETURN_IF_ERROR(done);
+  return submitted;
+}
+
 absl::StatusOr<v1::SubmitResponse> SubmitJob(Connection& connection, const v1::SubmitRequest& request,
                                              Progress& progress, const std::string& prefix) {
-  ASSIGN_OR_RETURN(v1::SubmitResponse submitted, connection.Submit(request));
+  ASSIGN_OR_RETURN(v1::SubmitResponse submitted, SubmitPatiently(connection, request, progress));
   std::string note;
   if (submitted.from_store()) note = "  (from the store)";
   if (submitted.joined()) note = "  (joined one in flight)";
@@ -352,10 +409,16 @@ absl::Status DownloadBundle(Connection& connection, const v1::BundleInfo& bundle
   ASSIGN_OR_RETURN(std::unique_ptr<AtomicFile> file, AtomicFile::Create(path));
   Sha256 sha;
   TransferProgress told("fetching", bundle.size_bytes(), progress);
-  RETURN_IF_ERROR(connection.ReadBlob(bundle.digest(), [&](absl::string_view bytes) {
-    told.Add(static_cast<int64_t>(bytes.size()));
-    sha.Update(bytes);
-    return file->Append(bytes);
+  int64_t received_bytes = 0;
+  // An interrupted transfer goes on where it stopped.
+  RETURN_IF_ERROR(TryPatiently(kPatienceOfACall, progress, [&](RetryPolicy& policy) {
+    return connection.ReadBlob(bundle.digest(), received_bytes, [&](absl::string_view bytes) {
+      policy.Succeeded();
+      received_bytes += static_cast<int64_t>(bytes.size());
+      told.Add(static_cast<int64_t>(bytes.size()));
+      sha.Update(bytes);
+      return file->Append(bytes);
+    });
   }));
   if (sha.FinishHex() != bundle.digest()) {
     return absl::DataLossError("the bundle arrived damaged: its digest differs; try again");

@@ -22,11 +22,12 @@ struct CompilationFlags {
   std::vector<std::string> require;  // "name=rack7", "rack=7"
   int64_t threads = 1;
   int64_t queue_timeout_s = 0;
+  std::string priority = "normal";  // or "low", "high", or a number
 };
 // Adds to `options` those that decide the plan: --target, --planner, --math, --precision, --size, --disable-rule,
 // --dim, --shape, --threads.
 void AddPlanFlags(CompilationFlags* flags, std::vector<Option>* options);
-// Adds the options that only a building job needs: --tune, --queue-timeout.
+// Adds the options that only a building job needs: --tune, --queue-timeout, --priority.
 void AddJobFlags(CompilationFlags* flags, std::vector<Option>* options);
 
 // Returns the kinds of --target, in its order. Fails with a usage error for an empty or a repeated one.
@@ -40,7 +41,11 @@ struct Compilation {
   v1::SubmitResponse submitted;
   v1::JobEvent last;  // the final event: SUCCEEDED
 };
-// Submits the job and prints its name on `progress`, after `prefix`.
+// Submits the job once, however often its answer is lost, and waits where the server says so: as long as the queue
+// timeout of the request, or a minute.
+absl::StatusOr<v1::SubmitResponse> SubmitPatiently(Connection& connection, v1::SubmitRequest request,
+                                                   Progress& progress);
+// The same, and prints its name on `progress`, after `prefix`.
 absl::StatusOr<v1::SubmitResponse> SubmitJob(Connection& connection, const v1::SubmitRequest& request,
                                              Progress& progress, const std::string& prefix = "");
 

@@ -29,6 +29,7 @@ Json Report(const Compilation& compilation, const std::string& model, const std:
   Json report = {
       {"job", compilation.submitted.job_id()},
       {"key", compilation.submitted.key()},
+      {"trace", compilation.submitted.trace_id()},
       {"model", model},
       {"from_store", stored},
       {"joined", compilation.submitted.joined()},
@@ -111,7 +112,7 @@ class SubmitVerb : public Verb {
     request->set_early_bundle(async_);
     if (targets->size() > 1) return RunAll(*connection, *targets, *request, progress);
     if (detach_) {
-      auto submitted = connection->Submit(*request);
+      auto submitted = SubmitPatiently(*connection, *request, progress);
       if (!submitted.ok()) return Fail(submitted.status());
       std::printf("%s\n", submitted->job_id().c_str());
       return kExitOk;

@@ -1,4 +1,5 @@
-// One maker for each verb, defined in the file that is named after the verb's first word (bundle_signing.cc: bundle sign and verify).
+// One maker for each verb, defined in the file that is named after the verb's first word (bundle_signing.cc: bundle
+// sign and verify).
 #ifndef FUSION_CLIENT_VERBS_VERBS_H_
 #define FUSION_CLIENT_VERBS_VERBS_H_
 
@@ -20,6 +21,7 @@ std::unique_ptr<Verb> MakeBundleVerifyVerb();
 std::unique_ptr<Verb> MakeJobListVerb();
 std::unique_ptr<Verb> MakeJobGetVerb();
 std::unique_ptr<Verb> MakeJobWatchVerb();
+std::unique_ptr<Verb> MakeJobLogsVerb();
 std::unique_ptr<Verb> MakeJobCancelVerb();
 std::unique_ptr<Verb> MakeTopVerb();
 std::unique_ptr<Verb> MakeWorkerListVerb();

@@ -11,6 +11,7 @@
 #include "client/cli/proto_json.h"
 #include "client/cli/words.h"
 #include "client/verbs/verbs.h"
+#include "runtime/base/status_macros.h"
 
 namespace fusion {
 namespace {
@@ -31,8 +32,11 @@ std::string SeenAgo(const v1::WorkerStatus& worker) {
 }
 
 std::string DrainInWords(const v1::DrainedWorker& drained) {
-  return absl::StrCat("since ", TimeInWords(drained.since_ms()), " by ", drained.by(),
-                      drained.reason().empty() ? "" : ": ", drained.reason());
+  const std::string from = drained.from_ms() > drained.since_ms()
+                               ? absl::StrCat("from ", TimeInWords(drained.from_ms()))
+                               : absl::StrCat("since ", TimeInWords(drained.since_ms()));
+  const std::string until = drained.until_ms() > 0 ? absl::StrCat(" until ", TimeInWords(drained.until_ms())) : "";
+  return absl::StrCat(from, until, " by ", drained.by(), drained.reason().empty() ? "" : ": ", drained.reason());
 }
 
 // Those that are not attached: the others stand in the table.
@@ -50,9 +54,9 @@ class WorkerListVerb : public Verb {
  public:
   std::string name() const override { return "worker list"; }
   std::string help() const override { return "workers attached to the server"; }
-  std::vector<Option> Options() override { return {OutputOption(&format_)}; }
+  std::vector<Option> Options() override { return {{"--limit", "how many (0: all)", &limit_}, OutputOption(&format_)}; }
   int Run(const CommonOptions& common) override {
-    auto workers = Connection::Open(common.endpoint)->ListWorkers();
+    auto workers = Connection::Open(common.endpoint)->ListWorkers(RowsOf(limit_));
     if (!workers.ok()) return Fail(workers.status());
     if (format_ == "json") {
       std::printf("%s\n", ProtoToJson(*workers).c_str());
@@ -64,7 +68,7 @@ class WorkerListVerb : public Verb {
                       absl::StrCat(worker.tasks_done()), absl::StrCat(worker.tasks_failed()), SeenAgo(worker),
                       worker.task().empty() ? "-" : worker.task(), worker.worker_id()});
     }
-    PrintDrained(*workers);
+    if (limit_ == 0) PrintDrained(*workers);
     std::fputs(
         Table({"NAME", "STATE", "MEASURES", "BUILDS WITH", "DONE", "FAILED", "SEEN", "TASK", "ID"}, rows).c_str(),
         stdout);
@@ -72,6 +76,7 @@ class WorkerListVerb : public Verb {
   }
 
  private:
+  int64_t limit_ = 0;
   std::string format_ = "table";
 };
 
@@ -160,25 +165,53 @@ class WorkerDrainVerb : public Verb {
  public:
   std::string name() const override { return "worker drain"; }
   std::string help() const override {
-    return "let workers end what they run, and give them no new tasks until worker release";
+    return "let workers end what they run, and give them no new tasks until worker release, or for a while";
   }
   std::vector<Option> Options() override {
     return {{"NAME", "of the workers; ids change with every start", &request_name_, true},
-            {"--reason", "for whoever asks why", &reason_}};
+            {"--reason", "for whoever asks why", &reason_},
+            {"--from", "when it begins: '2026-12-24 22:00', 22:00 or 2026-12-24T22:00:00Z (default: at once)", &from_},
+            {"--until", "when it ends, as --from (default: with worker release)", &until_},
+            {"--for", "how long it lasts: 90d, 12h, 30m or 45s", &for_}};
   }
   int Run(const CommonOptions& common) override {
     v1::DrainWorkerRequest request;
     request.set_name(request_name_);
     request.set_reason(reason_);
+    if (const absl::Status window = FillWindow(&request); !window.ok()) return Fail(window);
     const auto drained = Connection::Open(common.endpoint)->DrainWorker(request);
     if (!drained.ok()) return Fail(drained.status());
-    std::printf("%s is drained until `fusionctl worker release %s`; what it runs goes on\n", request_name_.c_str(),
-                request_name_.c_str());
+    const std::string until = request.until_ms() > 0 ? TimeInWords(request.until_ms())
+                                                     : absl::StrCat("`fusionctl worker release ", request_name_, "`");
+    std::printf("%s is drained%s until %s; what it runs goes on\n", request_name_.c_str(),
+                from_.empty() ? "" : absl::StrCat(" from ", TimeInWords(request.from_ms())).c_str(), until.c_str());
     return kExitOk;
   }
 
  private:
-  std::string request_name_, reason_;
+  absl::Status FillWindow(v1::DrainWorkerRequest* request) {
+    const absl::Time now = absl::Now();
+    absl::Time from = now;
+    if (!until_.empty() && !for_.empty()) return UsageError("--until and --for: say one of them");
+    if (!from_.empty()) {
+      ASSIGN_OR_RETURN(from, ParseMoment("--from", from_, now, absl::LocalTimeZone()));
+      request->set_from_ms(absl::ToUnixMillis(from));
+    }
+    if (!until_.empty()) {
+      ASSIGN_OR_RETURN(const absl::Time until, ParseMoment("--until", until_, from, absl::LocalTimeZone()));
+      request->set_until_ms(absl::ToUnixMillis(until));
+    }
+    if (!for_.empty()) {
+      ASSIGN_OR_RETURN(const absl::Duration lasts, ParseAge("--for", for_));
+      request->set_until_ms(absl::ToUnixMillis(from + lasts));
+    }
+    if (request->until_ms() > 0 && request->until_ms() <= absl::ToUnixMillis(std::max(from, now))) {
+      return UsageError("the window is over before it begins");
+    }
+    return absl::OkStatus();
+  }
+
+  std::string request_name_, reason_, from_, until_, for_;
 };
 
 class WorkerReleaseVerb : public Verb {

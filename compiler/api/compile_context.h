@@ -10,6 +10,7 @@
 #include "compiler/cost/device_model.h"
 #include "compiler/cost/latency_oracle.h"
 #include "compiler/cost/plan_oracle.h"
+#include "runtime/log/log.h"
 
 namespace fusion {
 
@@ -26,6 +27,9 @@ struct CompileContext {
   std::function<void(const ProgressEvent&)> progress;  // may be empty; called on the compiling thread
   std::function<bool()> cancelled;                     // may be empty; polled between steps
   PlanOracle* plans = nullptr;                         // null: plans are not compared as a whole
+  // For logs: an id of the work that the compilation is a part of, and where lines about it go. Both may be empty.
+  std::string trace = {};
+  std::function<void(const LogLine&)> log = {};
 };
 
 }  // namespace fusion

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <limits>
 
 #include "absl/strings/str_cat.h"
 #include "db/stores/sqlite_store.h"
@@ -30,19 +31,30 @@ int64_t Int(JobPhase phase) { return static_cast<int64_t>(phase); }
 absl::StatusOr<std::string> SqliteStore::InsertJob(const JobRow& job, const std::string& first_event) {
   std::string id = job.id;
   RETURN_IF_ERROR(writer_->Write([&](Connection& db) -> absl::Status {
+    if (!job.request_id.empty()) {
+      bool known = false;
+      RETURN_IF_ERROR(
+          db.Query("SELECT 1 FROM jobs WHERE owner = ?1 AND request_id = ?2 AND request_id <> '' UNION ALL "
+                   "SELECT 1 FROM joined_submissions WHERE owner = ?1 AND request_id = ?2 AND request_id <> ''",
+                   {job.owner, job.request_id}, [&](const SqlRow&) { known = true; }));
+      if (known) return absl::AlreadyExistsError(absl::StrCat("request ", job.request_id, " was submitted before"));
+    }
     RETURN_IF_ERROR(db.Query("SELECT id FROM jobs WHERE key = ? AND state IN (1, 2)", {job.key},
                              [&](const SqlRow& row) { id = row.Text(0); }));
     if (id != job.id) {
       return db.Run(
-          "INSERT INTO joined_submissions (id, job_id, model_name, client_id, created_ms, owner) VALUES (?,?,?,?,?,?)",
-          {job.id, id, job.model_name, job.client_id, job.created_ms, job.owner});
+          "INSERT INTO joined_submissions (id, job_id, model_name, client_id, created_ms, owner, priority, request_id) "
+          "VALUES (?,?,?,?,?,?,?,?)",
+          {job.id, id, job.model_name, job.client_id, job.created_ms, job.owner, int64_t{job.priority},
+           job.request_id});
     }
-    RETURN_IF_ERROR(db.Run(
-        "INSERT INTO jobs (id, key, model_name, target, client_id, request, state, created_ms, started_ms, "
-        "finished_ms, account, bundle_digest, bundle_bytes, checks, owner) VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
-        {job.id, job.key, job.model_name, job.target, job.client_id, Bytes{job.request}, Int(job.state), job.created_ms,
-         job.started_ms, job.finished_ms, Bytes{job.account}, job.bundle_digest, job.bundle_bytes, Bytes{job.checks},
-         job.owner}));
+    RETURN_IF_ERROR(
+        db.Run("INSERT INTO jobs (id, key, model_name, target, client_id, request, state, created_ms, started_ms, "
+               "finished_ms, account, bundle_digest, bundle_bytes, checks, owner, priority, request_id) VALUES "
+               "(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
+               {job.id, job.key, job.model_name, job.target, job.client_id, Bytes{job.request}, Int(job.state),
+                job.created_ms, job.started_ms, job.finished_ms, Bytes{job.account}, job.bundle_digest,
+                job.bundle_bytes, Bytes{job.checks}, job.owner, int64_t{job.priority}, job.request_id}));
     return InsertEvent(db, job.id, first_event);
   }));
   return id;
@@ -137,7 +149,8 @@ constexpr char kJobColumns[] =
     ", jobs.id, jobs.key, jobs.target, jobs.request, jobs.state, jobs.started_ms, jobs.finished_ms, jobs.account, "
     "jobs.bundle_digest, jobs.bundle_bytes, jobs.error_code, jobs.error_message, jobs.checks, jobs.attempts, (SELECT "
     "COALESCE(MAX(seq), 0) FROM job_events WHERE job_id = jobs.id), jobs.early_digest, jobs.early_bytes, "
-    "jobs.early_key ";
+    "jobs.early_key, jobs.number, MAX(CASE jobs.left_ms WHEN 0 THEN jobs.priority ELSE -1000000 END, COALESCE((SELECT "
+    "MAX(priority) FROM joined_submissions WHERE job_id = jobs.id AND left_ms = 0), -1000000)), jobs.priority ";
 
 JobRow ToJob(const SqlRow& row) {
   JobRow job;
@@ -152,6 +165,9 @@ JobRow ToJob(const SqlRow& row) {
   job.attempts = static_cast<int>(row.Int(20));
   job.last_seq = row.Int(21);
   job.early_digest = row.Text(22), job.early_bytes = row.Int(23), job.early_key = row.Text(24);
+  job.number = row.Int(25);
+  const int64_t best = row.Int(26);
+  job.priority = static_cast<int>(best > -1000000 ? best : row.Int(27));  // all have left: as it was submitted
   return job;
 }
 
@@ -210,20 +226,60 @@ absl::StatusOr<JobRow> SqliteStore::FindSubmission(const std::string& id) {
   return std::move(jobs.front());
 }
 
-absl::StatusOr<std::vector<JobRow>> SqliteStore::ListJobs(int limit, const std::optional<std::string>& owner) {
-  const auto newest = [&](bool joined, const std::string& table, const std::string& order) {
-    const std::string tail = absl::StrCat("ORDER BY ", table, ".", order, " DESC LIMIT ?");
-    if (!owner.has_value()) return QuerySubmissions(joined, tail, {int64_t{limit}});
-    return QuerySubmissions(joined, absl::StrCat("WHERE ", table, ".owner = ? ", tail), {*owner, int64_t{limit}});
+absl::StatusOr<JobRow> SqliteStore::FindRequest(const std::string& owner, const std::string& request_id) {
+  for (const bool joined : {false, true}) {
+    const std::string table = joined ? "joined_submissions" : "jobs";
+    ASSIGN_OR_RETURN(std::vector<JobRow> jobs,
+                     QuerySubmissions(joined,
+                                      absl::StrCat("WHERE ", table, ".owner = ? AND ", table, ".request_id = ? AND ",
+                                                   table, ".request_id <> ''"),
+                                      {owner, request_id}));
+    if (!jobs.empty()) return std::move(jobs.front());
+  }
+  return absl::NotFoundError(absl::StrCat("no request '", request_id, "'"));
+}
+
+absl::StatusOr<JobPage> SqliteStore::PageOfJobs(int limit, const std::optional<std::string>& owner,
+                                                const JobCursor& cursor) {
+  const auto newest = [&](bool joined, const std::string& behind, const std::string& order,
+                          std::vector<SqlValue> values) {
+    std::string where = absl::StrCat("WHERE ", behind);
+    if (owner.has_value()) {
+      absl::StrAppend(&where, " AND ", joined ? "joined_submissions" : "jobs", ".owner = ?");
+      values.emplace_back(*owner);
+    }
+    values.emplace_back(int64_t{limit} + 1);
+    return QuerySubmissions(joined, absl::StrCat(where, " ORDER BY ", order, " LIMIT ?"), values);
   };
-  ASSIGN_OR_RETURN(std::vector<JobRow> jobs, newest(false, "jobs", "number"));
-  ASSIGN_OR_RETURN(const std::vector<JobRow> joined, newest(true, "joined_submissions", "created_ms"));
-  const auto newer = [](const JobRow& a, const JobRow& b) { return a.created_ms > b.created_ms; };
-  const size_t first = jobs.size();
-  jobs.insert(jobs.end(), joined.begin(), joined.end());
-  std::inplace_merge(jobs.begin(), jobs.begin() + static_cast<std::ptrdiff_t>(first), jobs.end(), newer);
-  if (jobs.size() > static_cast<size_t>(limit)) jobs.resize(static_cast<size_t>(limit));
-  return jobs;
+  ASSIGN_OR_RETURN(std::vector<JobRow> made,
+                   newest(false, "jobs.number < ?", "jobs.number DESC", {cursor.before_number}));
+  ASSIGN_OR_RETURN(
+      std::vector<JobRow> joined,
+      newest(true, "(joined_submissions.created_ms, joined_submissions.id) < (?, ?)",
+             "joined_submissions.created_ms DESC, joined_submissions.id DESC", {cursor.joined_ms, cursor.joined_id}));
+  JobPage page;
+  // A kind of which the page takes none begins with the row that is its first now: those that come later are newer.
+  JobCursor next = cursor;
+  next.before_number = std::min(next.before_number, made.empty() ? int64_t{0} : made.front().number + 1);
+  if (joined.empty()) {
+    next.joined_ms = std::min<int64_t>(next.joined_ms, 0);
+  } else if (next.joined_ms == std::numeric_limits<int64_t>::max()) {
+    next.joined_ms = joined.front().created_ms, next.joined_id = joined.front().id + " ";
+  }
+  auto a = made.begin();
+  auto b = joined.begin();
+  while (page.jobs.size() < static_cast<size_t>(limit) && (a != made.end() || b != joined.end())) {
+    const bool take_joined = a == made.end() || (b != joined.end() && b->created_ms > a->created_ms);
+    if (take_joined) {
+      next.joined_ms = b->created_ms, next.joined_id = b->id;
+      page.jobs.push_back(std::move(*b++));
+    } else {
+      next.before_number = a->number;
+      page.jobs.push_back(std::move(*a++));
+    }
+  }
+  if (a != made.end() || b != joined.end()) page.next = next;
+  return page;
 }
 
 absl::StatusOr<std::vector<JobRow>> SqliteStore::UnfinishedJobs() {

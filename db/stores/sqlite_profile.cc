@@ -135,19 +135,19 @@ absl::Status SqliteStore::ScanMeasurements(const MeasurementFilter& filter,
   return Read([&](Connection& db) {
     return db.Query(
         "SELECT question_key, measurement_key, device_fingerprint, description, samples, min_ns, median_ns, p90_ns, "
-        "samples_ns, worker, toolchain, time_ms, model_ns, workload, structure, choices, origin, task, fence, item "
-        "FROM "
-        "measurements WHERE (?1 = '' OR substr(question_key, 1, "
+        "samples_ns, worker, toolchain, time_ms, model_ns, workload, structure, choices, origin, task, fence, item, "
+        "id FROM measurements WHERE id < ?5 AND (?1 = '' OR substr(question_key, 1, "
         "length(?1)) = ?1) AND (?2 = '' OR instr(lower(description), lower(?2)) > 0) AND (?3 = '' OR "
         "device_fingerprint = ?3) ORDER BY id DESC LIMIT ?4",
-        {filter.key_prefix, filter.contains, filter.device_fingerprint, int64_t{filter.limit}}, [&](const SqlRow& row) {
+        {filter.key_prefix, filter.contains, filter.device_fingerprint, int64_t{filter.limit}, filter.before_id},
+        [&](const SqlRow& row) {
           MeasurementRow measurement{row.Text(0),    row.Text(1),   row.Text(2),
                                      row.Text(3),    row.Int(4),    row.Double(5),
                                      row.Double(6),  row.Double(7), UnpackDoubles(row.Text(8)),
                                      row.Text(9),    row.Text(10),  row.Int(11),
                                      row.Double(12), row.Text(13),  row.Text(14),
                                      row.Text(15),   row.Text(16),  row.Text(17),
-                                     row.Int(18),    row.Int(19)};
+                                     row.Int(18),    row.Int(19),   row.Int(20)};
           on_row(measurement);
         });
   });

@@ -73,8 +73,9 @@ absl::StatusOr<std::optional<WorkerRow>> SqliteStore::LatestWorker(const std::st
 
 absl::Status SqliteStore::PutDrainedWorker(const DrainedWorkerRow& worker) {
   return writer_->Write([&](Connection& db) {
-    return db.Run("INSERT OR REPLACE INTO drained_workers (name, reason, by, since_ms) VALUES (?,?,?,?)",
-                  {worker.name, worker.reason, worker.by, worker.since_ms});
+    return db.Run(
+        "INSERT OR REPLACE INTO drained_workers (name, reason, by, since_ms, from_ms, until_ms) VALUES (?,?,?,?,?,?)",
+        {worker.name, worker.reason, worker.by, worker.since_ms, worker.from_ms, worker.until_ms});
   });
 }
 
@@ -85,21 +86,37 @@ absl::Status SqliteStore::RemoveDrainedWorker(const std::string& name) {
 absl::StatusOr<std::vector<DrainedWorkerRow>> SqliteStore::DrainedWorkers() {
   std::vector<DrainedWorkerRow> rows;
   RETURN_IF_ERROR(Read([&](Connection& db) {
-    return db.Query("SELECT name, reason, by, since_ms FROM drained_workers ORDER BY name", {}, [&](const SqlRow& row) {
-      rows.push_back({row.Text(0), row.Text(1), row.Text(2), row.Int(3)});
-    });
+    return db.Query("SELECT name, reason, by, since_ms, from_ms, until_ms FROM drained_workers ORDER BY name", {},
+                    [&](const SqlRow& row) {
+                      rows.push_back({row.Text(0), row.Text(1), row.Text(2), row.Int(3), row.Int(4), row.Int(5)});
+                    });
   }));
   return rows;
 }
 
-absl::Status SqliteStore::PutBlobs(absl::Span<const BlobRow> blobs) {
+absl::Status SqliteStore::PutBlobs(absl::Span<const BlobRow> blobs, const std::string& tenant) {
   return writer_->Write([&](Connection& db) -> absl::Status {
     for (const BlobRow& blob : blobs) {
       RETURN_IF_ERROR(db.Run("INSERT INTO blobs (digest, size_bytes, created_ms) VALUES (?,?,?) ON CONFLICT DO NOTHING",
                              {blob.digest, blob.size_bytes, blob.created_ms}));
+      RETURN_IF_ERROR(db.Run("INSERT INTO tenant_blobs (digest, tenant) VALUES (?,?) ON CONFLICT DO NOTHING",
+                             {blob.digest, tenant}));
     }
     return absl::OkStatus();
   });
+}
+
+absl::StatusOr<std::vector<bool>> SqliteStore::AreOfTenant(const std::string& tenant,
+                                                           absl::Span<const std::string> digests) {
+  std::vector<bool> are(digests.size(), false);
+  RETURN_IF_ERROR(Read([&](Connection& db) -> absl::Status {
+    for (size_t i = 0; i < digests.size(); ++i) {
+      RETURN_IF_ERROR(db.Query("SELECT 1 FROM tenant_blobs WHERE digest = ? AND tenant = ?", {digests[i], tenant},
+                               [&](const SqlRow&) { are[i] = true; }));
+    }
+    return absl::OkStatus();
+  }));
+  return are;
 }
 
 absl::StatusOr<std::vector<std::optional<int64_t>>> SqliteStore::BlobSizes(absl::Span<const std::string> digests) {

@@ -32,7 +32,9 @@ class SqliteStore : public Store {
   absl::StatusOr<JobRow> FindSubmission(const std::string& id) override;
   absl::StatusOr<Leaving> LeaveJob(const std::string& submission_id, int64_t now_ms, const std::string& cancelled,
                                    int error_code, const std::string& error_message) override;
-  absl::StatusOr<std::vector<JobRow>> ListJobs(int limit, const std::optional<std::string>& owner) override;
+  absl::StatusOr<JobRow> FindRequest(const std::string& owner, const std::string& request_id) override;
+  absl::StatusOr<JobPage> PageOfJobs(int limit, const std::optional<std::string>& owner,
+                                     const JobCursor& cursor) override;
   absl::StatusOr<std::vector<JobRow>> UnfinishedJobs() override;
   absl::StatusOr<std::vector<JobEventRow>> JobEvents(const std::string& id, int64_t after_seq, int limit) override;
   absl::StatusOr<std::optional<ResultRow>> FindResult(const std::string& key) override;
@@ -69,7 +71,9 @@ class SqliteStore : public Store {
       const std::string& reference_key, absl::Span<const std::string> plan_keys) override;
   absl::StatusOr<std::vector<ModelErrorRow>> PlanErrors(const std::string& device_fingerprint) override;
 
-  absl::Status PutBlobs(absl::Span<const BlobRow> blobs) override;
+  absl::Status PutBlobs(absl::Span<const BlobRow> blobs, const std::string& tenant) override;
+  absl::StatusOr<std::vector<bool>> AreOfTenant(const std::string& tenant,
+                                                absl::Span<const std::string> digests) override;
   absl::StatusOr<std::vector<std::optional<int64_t>>> BlobSizes(absl::Span<const std::string> digests) override;
   absl::Status InsertToken(const TokenRow& token) override;
   absl::Status RevokeToken(const std::string& id, int64_t now_ms) override;

@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <string>
@@ -22,7 +23,9 @@ inline bool IsFinal(JobPhase phase) { return phase > JobPhase::kRunning; }
 
 struct JobRow {
   std::string id, key, model_name, target, client_id;
-  std::string owner = {};  // name of the caller who submitted it
+  std::string owner = {};       // name of the caller who submitted it
+  std::string request_id = {};  // by which the owner names this submission; "": by none
+  int priority = 0;             // in a row that was read, that of the job's best submission that has not left
   std::string request;
   JobPhase state = JobPhase::kQueued;
   int64_t created_ms = 0, started_ms = 0, finished_ms = 0;
@@ -37,9 +40,23 @@ struct JobRow {
   // For a submission (FindSubmission): the job that does its work, and where its own events end (0: with the job's).
   std::string runs_as = {};
   int64_t left_seq = 0;
-  // Offered before the job ended ("": none), and the key of its row in the results table. The store fills them on reading.
+  // Offered before the job ended ("": none), and the key of its row in the results table. The store fills them on
+  // reading.
   std::string early_digest = {}, early_key = {};
   int64_t early_bytes = 0;
+  int64_t number = 0;  // of the job; the store fills it on reading
+};
+
+// Where a page of submissions goes on: behind the last one of each kind that was returned.
+struct JobCursor {
+  int64_t before_number = std::numeric_limits<int64_t>::max();  // of submissions that made jobs
+  int64_t joined_ms = std::numeric_limits<int64_t>::max();      // of those that joined one
+  std::string joined_id = {};
+};
+
+struct JobPage {
+  std::vector<JobRow> jobs;
+  std::optional<JobCursor> next;  // none: there are no more
 };
 
 struct JobEventRow {
@@ -64,7 +81,8 @@ struct TaskRow {
   std::string device_kind;  // "cpu", "opencl", "cuda"
   std::string requirement;  // the requirement that a worker must offer: "build:cpu", "measure:cpu:<fingerprint>"
   std::string description;
-  std::string job;  // the job that asked first, for logs. Not stored: a job that starts again says it again
+  std::string job;         // the job that asked first, for logs. Not stored: a job that starts again says it again
+  std::string trace = {};  // of that job; not stored either
   std::string payload_digest;
   int64_t payload_bytes = 0;
   int64_t timeout_ms = 0;
@@ -100,6 +118,7 @@ struct MeasurementRow {
   // At most one row has the same four, unless `task` is "" (unknown).
   std::string origin = {}, task = {};
   int64_t fence = 0, item = 0;
+  int64_t id = 0;  // rises with time; ScanMeasurements fills it
 };
 
 struct TrialRow {
@@ -154,6 +173,7 @@ struct DeviceRow {
 struct MeasurementFilter {
   std::string key_prefix, contains, device_fingerprint;  // "" = any
   int limit = 100;                                       // newest first
+  int64_t before_id = std::numeric_limits<int64_t>::max();
 };
 
 struct ProfileCounts {
@@ -174,12 +194,17 @@ struct TokenRow {
   int64_t expires_ms = 0;  // 0: never
   int64_t revoked_ms = 0;  // 0: it was not revoked
   std::string created_by;
+  std::string tenant = {};  // "": the default one
 };
 
 // A worker that an operator keeps from new tasks, by its name.
 struct DrainedWorkerRow {
   std::string name, reason, by;
   int64_t since_ms = 0;
+  int64_t from_ms = 0, until_ms = 0;  // the window in which it is; 0: at once, and until it is released
+
+  bool HoldsAt(int64_t now_ms) const { return from_ms <= now_ms && !IsOverAt(now_ms); }
+  bool IsOverAt(int64_t now_ms) const { return until_ms > 0 && until_ms <= now_ms; }
 };
 
 // Rows that are older than these times (Unix milliseconds) are not kept.
@@ -212,7 +237,8 @@ class Store {
 
   // Jobs. If a job with the same key is in flight, InsertJob adds `job` as a submission that joins it, and returns the
   // id of the job in flight; else `job.id`.
-  // The store assigns an event's seq, from 1 without gaps.
+  // The store assigns an event's seq, from 1 without gaps. Fails with ALREADY_EXISTS if the owner has a submission with
+  // that request id.
   virtual absl::StatusOr<std::string> InsertJob(const JobRow& job, const std::string& first_event) = 0;
   virtual absl::Status StartJob(const std::string& id, int64_t now_ms) = 0;
   // A running job is queued again.
@@ -225,11 +251,14 @@ class Store {
   virtual absl::Status AppendJobEvent(const std::string& job_id, const std::string& event) = 0;
   // The job offers the bundle of `early`, which is also stored in the results table; `event` says so. Fails with
   // FAILED_PRECONDITION if the job is final.
-  virtual absl::Status OfferEarlyBundle(const std::string& job_id, const ResultRow& early, const std::string& event) = 0;
+  virtual absl::Status OfferEarlyBundle(const std::string& job_id, const ResultRow& early,
+                                        const std::string& event) = 0;
   virtual absl::StatusOr<JobRow> GetJob(const std::string& id) = 0;  // NOT_FOUND
   // The job as one who submitted it sees it, by the id of any of its submissions: under that id, and cancelled if that
   // submission has left. NOT_FOUND.
   virtual absl::StatusOr<JobRow> FindSubmission(const std::string& id) = 0;
+  // The submission with that request id, as FindSubmission sees it. NOT_FOUND.
+  virtual absl::StatusOr<JobRow> FindRequest(const std::string& owner, const std::string& request_id) = 0;
   // Takes a submission out of its job. If it was the last one, `cancelled` becomes the job's last event, and the job is
   // cancelled with that error.
   struct Leaving {
@@ -240,8 +269,15 @@ class Store {
                                            const std::string& cancelled, int error_code,
                                            const std::string& error_message) = 0;
   // Submissions, the newest first; of that owner, or of all without one.
-  virtual absl::StatusOr<std::vector<JobRow>> ListJobs(int limit, const std::optional<std::string>& owner) = 0;
-  virtual absl::StatusOr<std::vector<JobRow>> UnfinishedJobs() = 0;     // oldest first
+  // Rows that come meanwhile are on no later page.
+  virtual absl::StatusOr<JobPage> PageOfJobs(int limit, const std::optional<std::string>& owner,
+                                             const JobCursor& cursor) = 0;
+  absl::StatusOr<std::vector<JobRow>> ListJobs(int limit, const std::optional<std::string>& owner) {
+    absl::StatusOr<JobPage> page = PageOfJobs(limit, owner, JobCursor());
+    if (!page.ok()) return page.status();
+    return std::move(page->jobs);
+  }
+  virtual absl::StatusOr<std::vector<JobRow>> UnfinishedJobs() = 0;  // oldest first
   virtual absl::StatusOr<std::vector<JobEventRow>> JobEvents(const std::string& id, int64_t after_seq, int limit) = 0;
   virtual absl::StatusOr<std::optional<ResultRow>> FindResult(const std::string& key) = 0;
   virtual absl::Status PutResult(const ResultRow& result) = 0;  // replaces the row with that key
@@ -301,7 +337,12 @@ class Store {
   virtual absl::StatusOr<std::vector<ModelErrorRow>> PlanErrors(const std::string& device_fingerprint) = 0;
 
   // Blobs: the files that the artifact store has finished writing. Adds all rows or none; a digest that is there stays.
-  virtual absl::Status PutBlobs(absl::Span<const BlobRow> blobs) = 0;
+  // They are the tenant's from now on, too, until their rows are removed; "" is the default one.
+  virtual absl::Status PutBlobs(absl::Span<const BlobRow> blobs, const std::string& tenant) = 0;
+  absl::Status PutBlobs(absl::Span<const BlobRow> blobs) { return PutBlobs(blobs, ""); }
+  // Whether each is the tenant's.
+  virtual absl::StatusOr<std::vector<bool>> AreOfTenant(const std::string& tenant,
+                                                        absl::Span<const std::string> digests) = 0;
   virtual absl::StatusOr<std::vector<std::optional<int64_t>>> BlobSizes(absl::Span<const std::string> digests) = 0;
 
   // Tokens. InsertToken fails with ALREADY_EXISTS for an id that is taken. RevokeToken keeps the first time of several,

@@ -482,14 +482,29 @@ TEST_P(StoreConformance, EachSubmissionHasItsOwnOwner) {
 TEST_P(StoreConformance, DrainedWorkersAreKeptByName) {
   ASSERT_TRUE(store_->PutDrainedWorker({"b", "why", "me", 7}).ok());
   ASSERT_TRUE(store_->PutDrainedWorker({"a", "", "me", 8}).ok());
-  ASSERT_TRUE(store_->PutDrainedWorker({"b", "another reason", "you", 9}).ok());
+  ASSERT_TRUE(store_->PutDrainedWorker({"b", "another reason", "you", 9, 10, 20}).ok());
   const std::vector<DrainedWorkerRow> rows = store_->DrainedWorkers().value();
   ASSERT_EQ(rows.size(), 2u);
   EXPECT_EQ(rows[0].name, "a");
   EXPECT_EQ(rows[1].reason + rows[1].by, "another reasonyou");
   EXPECT_EQ(rows[1].since_ms, 9);
+  EXPECT_FALSE(rows[1].HoldsAt(9));
+  EXPECT_TRUE(rows[1].HoldsAt(10) && rows[1].HoldsAt(19));
+  EXPECT_FALSE(rows[1].HoldsAt(20));
+  EXPECT_TRUE(rows[0].HoldsAt(1) && rows[0].HoldsAt(int64_t{1} << 50)) << "until it is released";
   ASSERT_TRUE(store_->RemoveDrainedWorker("b").ok());
   EXPECT_EQ(store_->DrainedWorkers()->size(), 1u);
+}
+
+TEST_P(StoreConformance, ABlobIsOfTheTenantsThatBroughtItUntilItIsRemoved) {
+  const std::string a(64, 'a'), b(64, 'b');
+  ASSERT_TRUE(store_->PutBlobs({{a, 1, 5}}, "acme").ok());
+  ASSERT_TRUE(store_->PutBlobs({{a, 1, 5}, {b, 2, 5}}).ok());
+  EXPECT_EQ(store_->AreOfTenant("acme", {a, b, a}).value(), (std::vector<bool>{true, false, true}));
+  EXPECT_EQ(store_->AreOfTenant("", {a, b}).value(), (std::vector<bool>{true, true}));
+  EXPECT_EQ(store_->AreOfTenant("other", {a}).value(), (std::vector<bool>{false}));
+  ASSERT_TRUE(store_->RemoveBlobs({a}).ok());
+  EXPECT_EQ(store_->AreOfTenant("acme", {a}).value(), (std::vector<bool>{false}));
 }
 
 TEST_P(StoreConformance, BlobsAreListedInPagesAndRemoved) {
@@ -506,6 +521,82 @@ TEST_P(StoreConformance, BlobsAreListedInPagesAndRemoved) {
   ASSERT_TRUE(store_->RemoveBlobs({b, "unknown"}).ok());
   EXPECT_THAT(digests("", 9), testing::ElementsAre(a, c));
   EXPECT_FALSE(store_->BlobSizes({b})->at(0).has_value());
+}
+
+TEST_P(StoreConformance, ARequestIsSubmittedOnce) {
+  const auto submit = [&](const std::string& id, const std::string& owner, const std::string& request_id) {
+    JobRow job = MakeJob(id, "k");
+    job.owner = owner, job.request_id = request_id;
+    return store_->InsertJob(job, "e").status().code();
+  };
+  EXPECT_EQ(submit("first", "a", "r1"), absl::StatusCode::kOk);
+  EXPECT_EQ(submit("again", "a", "r1"), absl::StatusCode::kAlreadyExists);
+  EXPECT_EQ(submit("joined", "a", "r2"), absl::StatusCode::kOk);
+  EXPECT_EQ(submit("joined again", "a", "r2"), absl::StatusCode::kAlreadyExists);
+  EXPECT_EQ(submit("of another", "b", "r1"), absl::StatusCode::kOk) << "ids are the callers' own";
+  EXPECT_EQ(submit("without", "a", ""), absl::StatusCode::kOk);
+  EXPECT_EQ(submit("without either", "a", ""), absl::StatusCode::kOk);
+  EXPECT_EQ(store_->FindRequest("a", "r1")->id, "first");
+  EXPECT_EQ(store_->FindRequest("a", "r2")->id, "joined");
+  EXPECT_EQ(store_->FindRequest("a", "r2")->runs_as, "first");
+  EXPECT_EQ(store_->FindRequest("b", "r1")->id, "of another");
+  for (const char* unknown : {"", "r3"}) {
+    EXPECT_EQ(store_->FindRequest("a", unknown).status().code(), absl::StatusCode::kNotFound);
+  }
+}
+
+TEST_P(StoreConformance, AJobHasThePriorityOfItsBestSubmissionThatIsLeft) {
+  const auto submit = [&](const std::string& id, int priority) {
+    JobRow job = MakeJob(id, "k");
+    job.priority = priority;
+    ASSERT_TRUE(store_->InsertJob(job, "e").ok());
+  };
+  submit("first", -10);
+  EXPECT_EQ(store_->GetJob("first")->priority, -10);
+  submit("second", 10);
+  submit("third", 0);
+  EXPECT_EQ(store_->GetJob("first")->priority, 10);
+  EXPECT_EQ(store_->UnfinishedJobs()->front().priority, 10);
+  ASSERT_TRUE(store_->LeaveJob("second", 7, "cancelled", 1, "cancelled").ok());
+  EXPECT_EQ(store_->GetJob("first")->priority, 0);
+  for (const char* id : {"first", "third"}) ASSERT_TRUE(store_->LeaveJob(id, 8, "cancelled", 1, "cancelled").ok());
+  EXPECT_EQ(store_->GetJob("first")->priority, -10) << "nobody waits any more";
+}
+
+// Pages through lists in which other submissions come meanwhile.
+TEST_P(StoreConformance, PagesOfJobsHaveEachOnceWhateverComesMeanwhile) {
+  int64_t now_ms = 100;
+  int count = 0;
+  const auto submit = [&](const std::string& owner, const std::string& key) {
+    JobRow job = MakeJob("s" + std::to_string(1000 + count++), key);
+    job.owner = owner, job.created_ms = now_ms;
+    ASSERT_TRUE(store_->InsertJob(job, "e").ok());
+  };
+  // Every third one joins, and several come within one millisecond.
+  for (int i = 0; i < 40; ++i, now_ms += i % 4 == 0)
+    submit(i % 2 ? "a" : "b", i % 3 == 0 ? "shared" : "k" + std::to_string(i));
+  for (const std::optional<std::string>& owner : {std::optional<std::string>(), std::optional<std::string>("a")}) {
+    for (const int limit : {1, 3, 7, 100}) {
+      const std::vector<JobRow> before = store_->ListJobs(1000, owner).value();
+      const int limit_of_new = count + 6;
+      std::vector<std::string> expected, paged;
+      for (const JobRow& job : before) expected.push_back(job.id);
+      JobCursor cursor;
+      for (bool more = true; more;) {
+        const JobPage page = store_->PageOfJobs(limit, owner, cursor).value();
+        EXPECT_LE(page.jobs.size(), static_cast<size_t>(limit));
+        for (const JobRow& job : page.jobs) paged.push_back(job.id);
+        if (count < limit_of_new) {
+          ++now_ms;
+          submit("a", "shared");
+          submit("a", "new" + std::to_string(count));
+        }
+        more = page.next.has_value();
+        if (more) cursor = *page.next;
+      }
+      EXPECT_EQ(paged, expected) << "pages of " << limit;
+    }
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Engines, StoreConformance, testing::Values(&MakeSqlite));

@@ -11,6 +11,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "proto/retry/retry_info.h"
 
 namespace fusion {
 namespace {
@@ -65,7 +66,11 @@ std::shared_ptr<grpc::Channel> MakeChannel(const Endpoint& endpoint, const grpc:
 absl::Status CallError(const Endpoint& endpoint, const grpc::Status& status) {
   const auto code = static_cast<absl::StatusCode>(status.error_code());
   if (status.ok()) return absl::OkStatus();
-  if (code != absl::StatusCode::kUnavailable) return absl::Status(code, status.error_message());
+  if (code != absl::StatusCode::kUnavailable) {
+    absl::Status error(code, status.error_message());
+    TakeErrorDetails(status.error_details(), &error);
+    return error;
+  }
   // gRPC's message lists its attempts; the last one names the cause.
   const std::string& words = status.error_message();
   const size_t last = words.rfind(": ");

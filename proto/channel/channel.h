@@ -18,7 +18,8 @@ namespace fusion {
 std::shared_ptr<grpc::Channel> MakeChannel(const Endpoint& endpoint, const grpc::ChannelArguments& arguments);
 
 // A failed call in words. UNAVAILABLE names the address and the last cause; a server that is not trusted, or that does
-// not trust this caller, becomes UNAUTHENTICATED and says what to do.
+// not trust this caller, becomes UNAUTHENTICATED and says what to do. A delay after
+// which the server wants to be asked again is kept (proto/retry/retry_info.h).
 absl::Status CallError(const Endpoint& endpoint, const grpc::Status& status);
 
 }  // namespace fusion

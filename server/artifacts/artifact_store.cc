@@ -91,7 +91,7 @@ absl::Status ArtifactStore::Upload::Seal(const std::string& expected) {
   return absl::DataLossError(absl::StrCat("the bytes have digest ", digest_, ", declared was ", expected));
 }
 
-absl::Status ArtifactStore::Install(absl::Span<const std::unique_ptr<Upload>> uploads) {
+absl::Status ArtifactStore::Install(absl::Span<const std::unique_ptr<Upload>> uploads, const std::string& tenant) {
   // The disk writes all of them while the first is waited for.
   for (const std::unique_ptr<Upload>& upload : uploads) sync_file_range(upload->fd_, 0, 0, SYNC_FILE_RANGE_WRITE);
   std::vector<Finished> files;
@@ -99,12 +99,12 @@ absl::Status ArtifactStore::Install(absl::Span<const std::unique_ptr<Upload>> up
     if (fsync(upload->fd_) != 0) return ErrnoStatus(errno, "cannot sync to the artifact store");
     files.push_back({upload->path_, {upload->digest_, upload->size_bytes_}});
   }
-  RETURN_IF_ERROR(Name(files));
+  RETURN_IF_ERROR(Name(files, tenant));
   for (const std::unique_ptr<Upload>& upload : uploads) upload->path_.clear();
   return absl::OkStatus();
 }
 
-absl::Status ArtifactStore::Name(absl::Span<const Finished> files) {
+absl::Status ArtifactStore::Name(absl::Span<const Finished> files, const std::string& tenant) {
   absl::ReaderMutexLock no_sweep(&sweep_);
   for (const Finished& file : files) Touch(file.artifact.digest);
   std::set<std::string> folders;
@@ -131,7 +131,7 @@ absl::Status ArtifactStore::Name(absl::Span<const Finished> files) {
     }
     close(fd);
   }
-  return store_->PutBlobs(rows);
+  return store_->PutBlobs(rows, tenant);
 }
 
 absl::StatusOr<Artifact> ArtifactStore::Put(absl::string_view bytes) {
@@ -154,13 +154,13 @@ absl::StatusOr<std::vector<Artifact>> ArtifactStore::PutAll(const std::vector<ab
   return artifacts;
 }
 
-absl::StatusOr<Artifact> ArtifactStore::Adopt(const std::string& path) {
+absl::StatusOr<Artifact> ArtifactStore::Adopt(const std::string& path, const std::string& tenant) {
   const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC);
   if (fd < 0) return ErrnoStatus(errno, absl::StrCat("cannot open ", path));
   auto closer = absl::MakeCleanup([fd] { close(fd); });
   ASSIGN_OR_RETURN(const Artifact artifact, DigestOf(fd, path));
   if (fsync(fd) != 0) return ErrnoStatus(errno, absl::StrCat("cannot sync ", path));
-  RETURN_IF_ERROR(Name({{path, artifact}}));
+  RETURN_IF_ERROR(Name({{path, artifact}}, tenant));
   return artifact;
 }
 
@@ -216,12 +216,14 @@ int64_t ArtifactStore::FreeBytes() const {
   return statvfs(folder_.c_str(), &info) == 0 ? static_cast<int64_t>(info.f_bavail) * info.f_frsize : -1;
 }
 
-absl::StatusOr<std::vector<std::string>> ArtifactStore::Missing(absl::Span<const std::string> digests) {
+absl::StatusOr<std::vector<std::string>> ArtifactStore::Missing(absl::Span<const std::string> digests,
+                                                                const std::string& tenant) {
   absl::ReaderMutexLock no_sweep(&sweep_);
   ASSIGN_OR_RETURN(auto sizes, store_->BlobSizes(digests));
+  ASSIGN_OR_RETURN(const std::vector<bool> of_tenant, store_->AreOfTenant(tenant, digests));
   std::vector<std::string> missing;
   for (size_t i = 0; i < digests.size(); ++i) {
-    if (IsThere(digests[i], sizes[i])) {
+    if (of_tenant[i] && IsThere(digests[i], sizes[i])) {
       Touch(digests[i]);
     } else {
       missing.push_back(digests[i]);

@@ -43,8 +43,8 @@ class ArtifactStore {
   absl::StatusOr<Artifact> Put(absl::string_view bytes);
   // The same for several, which share the syncs of their folders and one commit. The result is parallel to `blobs`.
   absl::StatusOr<std::vector<Artifact>> PutAll(const std::vector<absl::string_view>& blobs);
-  // Takes over a finished file on the same file system by renaming it.
-  absl::StatusOr<Artifact> Adopt(const std::string& path);
+  // Takes over a finished file on the same file system by renaming it, for this tenant.
+  absl::StatusOr<Artifact> Adopt(const std::string& path, const std::string& tenant = "");
   // Fails with NOT_FOUND and names the digest.
   absl::StatusOr<std::string> Get(const std::string& digest);
 
@@ -74,7 +74,9 @@ class ArtifactStore {
   // last piece names it.
   absl::Status Stream(const std::string& digest, int64_t offset, int64_t piece_bytes,
                       const std::function<absl::Status(absl::string_view)>& sink);
-  absl::StatusOr<std::vector<std::string>> Missing(absl::Span<const std::string> digests);
+  // Those that are not there for the tenant, whoever else may have them.
+  absl::StatusOr<std::vector<std::string>> Missing(absl::Span<const std::string> digests,
+                                                   const std::string& tenant = "");
   // Returns the size, or NOT_FOUND.
   absl::StatusOr<int64_t> SizeBytes(const std::string& digest);
   int64_t FreeBytes() const;  // of the file system; -1 if it does not report that
@@ -122,7 +124,8 @@ class ArtifactStore {
   absl::StatusOr<std::unique_ptr<Upload>> Begin();
   // Makes sealed uploads durable and gives them their names and rows. If this fails, some may have names, but none has
   // a row. Several uploads together share the syncs of their folders and the commit of their rows.
-  absl::Status Install(absl::Span<const std::unique_ptr<Upload>> uploads);
+  // They are the tenant's from then on, too.
+  absl::Status Install(absl::Span<const std::unique_ptr<Upload>> uploads, const std::string& tenant = "");
 
  private:
   ArtifactStore(std::string folder, Store* store, SteadyClock clock, std::unique_ptr<PayloadFiles> payloads)
@@ -140,7 +143,7 @@ class ArtifactStore {
     Artifact artifact;
   };
   // Gives complete and synced files their names, makes the names durable, and then adds all rows.
-  absl::Status Name(absl::Span<const Finished> files);
+  absl::Status Name(absl::Span<const Finished> files, const std::string& tenant);
   bool IsThere(const std::string& digest, std::optional<int64_t> size_bytes) const;
   void Touch(const std::string& digest);
   // Removes those of a few blobs that may go, under the exclusive lock.

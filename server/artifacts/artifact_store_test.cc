@@ -163,5 +163,27 @@ TEST_F(ArtifactStoreTest, OpeningEmptiesWhatACrashLeftBehind) {
   EXPECT_EQ(*(*again)->Get(artifact.digest), "some bytes");
 }
 
+TEST_F(ArtifactStoreTest, ABlobIsThereOnlyForTenantsThatBroughtItsBytes) {
+  const auto upload = [&](const std::string& bytes, const std::string& tenant) {
+    std::vector<std::unique_ptr<ArtifactStore::Upload>> uploads;
+    uploads.push_back(std::move(artifacts_.Begin()).value());
+    EXPECT_TRUE(uploads[0]->Append(bytes).ok());
+    EXPECT_TRUE(uploads[0]->Seal(Sha256Hex(bytes)).ok());
+    EXPECT_TRUE(artifacts_.Install(uploads, tenant).ok());
+  };
+  const std::string digest = Sha256Hex("a model");
+  upload("a model", "acme");
+  EXPECT_THAT(*artifacts_.Missing({digest}, "acme"), ElementsAre());
+  EXPECT_THAT(*artifacts_.Missing({digest}, "other"), ElementsAre(digest));
+  EXPECT_THAT(*artifacts_.Missing({digest}), ElementsAre(digest)) << "the default tenant is one like others";
+  upload("a model", "other");
+  EXPECT_THAT(*artifacts_.Missing({digest}, "other"), ElementsAre());
+  EXPECT_THAT(*artifacts_.Missing({digest}, "acme"), ElementsAre());
+  ASSERT_TRUE(artifacts_.SetAside(digest).ok());
+  EXPECT_THAT(*artifacts_.Missing({digest}, "acme"), ElementsAre(digest));
+  upload("a model", "other");
+  EXPECT_THAT(*artifacts_.Missing({digest}, "acme"), ElementsAre(digest)) << "it must bring the bytes again";
+}
+
 }  // namespace
 }  // namespace fusion

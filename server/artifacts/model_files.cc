@@ -87,7 +87,7 @@ absl::Status CheckChunksPresent(const v1::SubmitRequest& request, ArtifactStore&
   for (const v1::ModelFile& file : request.files()) {
     digests.insert(digests.end(), file.chunk_digests().begin(), file.chunk_digests().end());
   }
-  ASSIGN_OR_RETURN(std::vector<std::string> missing, artifacts.Missing(digests));
+  ASSIGN_OR_RETURN(std::vector<std::string> missing, artifacts.Missing(digests, request.tenant()));
   if (missing.empty()) return absl::OkStatus();
   const size_t count = missing.size();
   if (missing.size() > 4) missing.resize(4);

@@ -19,7 +19,8 @@ inline constexpr int kMaxModelFiles = 10000;
 // Checks what needs no reading: counts, sizes, digests, paths. Fails with INVALID_ARGUMENT and names the file.
 absl::Status CheckModelFiles(const v1::SubmitRequest& request);
 
-// Checks that all chunks are present. Fails with FAILED_PRECONDITION and names the first missing digests.
+// Checks that all chunks are present for the request's tenant. Fails with FAILED_PRECONDITION and names the first
+// missing digests.
 absl::Status CheckChunksPresent(const v1::SubmitRequest& request, ArtifactStore& artifacts);
 
 // Creates `folder` and writes the files there under names that the server chooses; no name from outside reaches the

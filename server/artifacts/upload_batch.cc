@@ -51,7 +51,7 @@ void UploadBatch::Loop() {
       if (waiting_.empty()) return;
       uploads.swap(waiting_);
     }
-    const absl::Status installed = artifacts_->Install(uploads);
+    const absl::Status installed = artifacts_->Install(uploads, tenant_);
     if (installed.ok()) continue;
     absl::MutexLock lock(&mutex_);
     status_ = installed;

@@ -4,7 +4,9 @@
 #define FUSION_SERVER_ARTIFACTS_UPLOAD_BATCH_H_
 
 #include <memory>
+#include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
@@ -14,12 +16,13 @@
 
 namespace fusion {
 
-// One thread may use it. Only `Finish` tells that an upload is durable: `Add` returns before. A blob has no row until it
-// is, so that other streams do not find it either. Destroying a batch installs what was added, as `Finish` does.
+// One thread may use it. Only `Finish` tells that an upload is durable: `Add` returns before. A blob has no row until
+// it is, so that other streams do not find it either. Destroying a batch installs what was added, as `Finish` does.
 class UploadBatch {
  public:
-  // `artifacts` must outlive the result.
-  explicit UploadBatch(ArtifactStore* artifacts) : artifacts_(artifacts) {}
+  // `artifacts` must outlive the result. The blobs are this tenant's.
+  explicit UploadBatch(ArtifactStore* artifacts, std::string tenant = "")
+      : artifacts_(artifacts), tenant_(std::move(tenant)) {}
   ~UploadBatch();
 
   // Takes a sealed upload, and waits while too many others are not installed yet. Returns the error of an earlier one.
@@ -32,6 +35,7 @@ class UploadBatch {
   void End();
 
   ArtifactStore* const artifacts_;
+  const std::string tenant_;
   absl::Mutex mutex_;
   std::vector<std::unique_ptr<ArtifactStore::Upload>> waiting_ ABSL_GUARDED_BY(mutex_);
   absl::Status status_ ABSL_GUARDED_BY(mutex_);

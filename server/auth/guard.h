@@ -34,6 +34,7 @@ struct Principal {
   std::string token_id = {};  // of the token that says so; empty: none
   // The owner of what it submits: the token's name, so that jobs outlive a token that is replaced. Empty: `name`.
   std::string owner = {};
+  std::string tenant = {};  // of what it submits and uploads; "": the default one
 
   const std::string& OwnerName() const { return owner.empty() ? name : owner; }
 };

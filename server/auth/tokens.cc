@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
@@ -17,6 +18,7 @@ namespace {
 constexpr absl::string_view kPrefix = "fus_";
 constexpr size_t kIdCharacters = 10, kSecretCharacters = 52;  // of 5 bits each
 constexpr size_t kMostNameCharacters = 128, kMostTokens = 10000;
+constexpr size_t kMostTenantCharacters = 32;
 constexpr char kAdvice[] =
     "an administrator makes tokens (fusionctl auth token create); name a file that holds one with --token-file or "
     "FUSION_TOKEN_FILE";
@@ -62,6 +64,19 @@ absl::StatusOr<TokenBook::Created> TokenBook::Create(const Wanted& wanted) {
   if (wanted.joins && (wanted.roles.Has(Role::kClient) || wanted.roles.Has(Role::kAdmin))) {
     return absl::InvalidArgumentError("workers join, with the roles build and measure only");
   }
+  if (!wanted.tenant.empty()) {
+    const bool word = wanted.tenant.size() <= kMostTenantCharacters &&
+                      std::all_of(wanted.tenant.begin(), wanted.tenant.end(),
+                                  [](char c) { return absl::ascii_isalnum(c) || c == '-'; });
+    if (!word) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("a tenant's name has at most ", kMostTenantCharacters, " letters, digits and dashes"));
+    }
+    // Workers and administrators serve all tenants, so that their tokens would open every one's blobs.
+    if (wanted.joins || !(wanted.roles == RoleSet{Role::kClient})) {
+      return absl::InvalidArgumentError("the tokens of a tenant have the role client alone");
+    }
+  }
   if (wanted.lifetime <= absl::ZeroDuration()) {
     return absl::InvalidArgumentError("a token must not expire before it is made");
   }
@@ -85,6 +100,7 @@ absl::StatusOr<TokenBook::Created> TokenBook::Create(const Wanted& wanted) {
   row.created_ms = absl::ToUnixMillis(now);
   row.expires_ms = wanted.lifetime == absl::InfiniteDuration() ? 0 : absl::ToUnixMillis(now + wanted.lifetime);
   row.created_by = wanted.created_by;
+  row.tenant = wanted.tenant;
   RETURN_IF_ERROR(store_->InsertToken(row));
   absl::MutexLock lock(&mutex_);
   tokens_[row.id] = row;
@@ -158,7 +174,8 @@ absl::StatusOr<Principal> TokenBook::Identify(absl::string_view authorization) c
   }
   ASSIGN_OR_RETURN(const TokenRow row, Check(authorization));
   return Principal{InWords(row), row.joins ? RoleSet{Role::kJoin} : RolesOf(row.roles), row.id,
-                   absl::StrCat("token ", row.name)};
+                   absl::StrCat(row.tenant.empty() ? "" : absl::StrCat("tenant ", row.tenant, " "), "token ", row.name),
+                   row.tenant};
 }
 
 }  // namespace fusion

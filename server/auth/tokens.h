@@ -35,13 +35,15 @@ class TokenBook {
     bool joins = false;  // may only be exchanged by a worker for a token of its own
     absl::Duration lifetime = absl::InfiniteDuration();
     std::string created_by = {};
+    std::string tenant = {};  // "": the default one
   };
   struct Created {
     std::string token;  // shown once
     TokenRow row;
   };
   // Durable when it returns. Fails with INVALID_ARGUMENT for an empty or long name, for no role, and for a join token
-  // with other roles than a worker's; with RESOURCE_EXHAUSTED if there are too many tokens.
+  // with other roles than a worker's; for a tenant that is no word of letters, digits and dashes, or whose
+  // token has another role than client; with RESOURCE_EXHAUSTED if there are too many tokens.
   absl::StatusOr<Created> Create(const Wanted& wanted);
   // Durable when it returns, and from then on Check refuses the token. NOT_FOUND for an unknown id.
   absl::StatusOr<TokenRow> Revoke(const std::string& id);

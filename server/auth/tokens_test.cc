@@ -130,6 +130,26 @@ TEST_F(TokensTest, WhatMakesNoSenseIsRefused) {
   EXPECT_TRUE(book->List().empty());
 }
 
+TEST_F(TokensTest, ATokenNamesItsTenantAndIsThenOfAClientAlone) {
+  auto book = Open();
+  const RoleSet client = {Role::kClient};
+  const auto wanted = [&](const std::string& tenant, RoleSet roles, bool joins = false) {
+    return book->Create({"ci", roles, joins, absl::InfiniteDuration(), "me", tenant});
+  };
+  const auto acme = wanted("acme", client);
+  ASSERT_TRUE(acme.ok()) << acme.status();
+  const auto plain = wanted("", client);
+  const auto principal = Open()->Identify("Bearer " + acme->token).value();
+  EXPECT_EQ(principal.tenant, "acme");
+  EXPECT_NE(principal.OwnerName(), Open()->Identify("Bearer " + plain->token)->OwnerName()) << "of one name";
+  for (const std::string& tenant : {std::string("a b"), std::string("a/b"), std::string(33, 'a'), std::string("ä")}) {
+    EXPECT_EQ(wanted(tenant, client).status().code(), absl::StatusCode::kInvalidArgument) << tenant;
+  }
+  EXPECT_FALSE(wanted("acme", {Role::kClient, Role::kAdmin}).ok());
+  EXPECT_FALSE(wanted("acme", {Role::kMeasure}).ok());
+  EXPECT_FALSE(wanted("acme", {Role::kMeasure}, true).ok());
+}
+
 TEST_F(TokensTest, AJoinTokenJoinsAndDoesNothingElse) {
   auto book = Open();
   const auto join = book->Create({"rack 7", {Role::kBuild, Role::kMeasure}, true});

@@ -14,6 +14,7 @@
 #include <cerrno>
 #include <cstdlib>
 #include <filesystem>
+#include <map>
 #include <optional>
 
 #include "absl/cleanup/cleanup.h"
@@ -35,6 +36,9 @@ namespace {
 
 constexpr char kEndingUrl[] = "fusion/compile-process-ended";
 constexpr size_t kMostLastWords = 600;
+// So much of the stderr of the process goes to the log.
+constexpr int kMostLines = 200;
+constexpr size_t kMostLineBytes = 2048;
 // How long a process may take to end after its last message.
 constexpr absl::Duration kGrace = absl::Seconds(2);
 
@@ -77,10 +81,15 @@ class Session {
   // Called while the process works.
   absl::Status Tick();
   void ReadErrors();
+  // Passes the lines of stderr on to the log of the job; with `all` also one that has no end yet.
+  void SayLines(bool all);
   absl::Status Send(const v1::ToCompiler& message);
   // Returns the next message that is neither progress nor a question; these are taken and answered.
   absl::StatusOr<v1::FromCompiler> Next();
   absl::StatusOr<bool> Receive(v1::FromCompiler* message);
+  // Passes a line on to the log of the job.
+  void Say(LogLine line) const;
+  void Take(const v1::SaidMessage& said) const;
   absl::StatusOr<v1::Answer> AnswerTo(const v1::FromCompiler& question);
   absl::StatusOr<v1::Answer> AnswerToLatency(const v1::LatencyAsked& asked);
   absl::StatusOr<v1::Answer> AnswerToPlans(const v1::PlansAsked& asked);
@@ -96,11 +105,12 @@ class Session {
   pid_t pid_ = 0;
   int errors_ = -1;  // the process's stderr
   std::string last_words_, stage_ = "none";
+  std::string unsaid_;  // the beginning of a line on stderr
   std::optional<MessagePipe> pipe_;
   absl::Status failed_;  // the reason why the process has been ended; everything fails with it afterwards
   absl::Time started_, waits_since_ = absl::InfiniteFuture();
   absl::Duration own_time_ = absl::ZeroDuration();
-  int wait_status_ = 0;
+  int wait_status_ = 0, lines_said_ = 0;
   struct rusage usage_ = {};
 };
 
@@ -155,8 +165,34 @@ void Session::ReadErrors() {
   ssize_t count;
   while ((count = read(errors_, buffer, sizeof buffer)) > 0) {
     last_words_.append(buffer, static_cast<size_t>(count));
+    unsaid_.append(buffer, static_cast<size_t>(count));
     if (last_words_.size() > 2 * kMostLastWords) last_words_.erase(0, last_words_.size() - kMostLastWords);
+    SayLines(/*all=*/false);
   }
+}
+
+void Session::SayLines(bool all) {
+  size_t end;
+  while ((end = unsaid_.find('\n')) != std::string::npos || unsaid_.size() > kMostLineBytes ||
+         (all && !unsaid_.empty())) {
+    const std::string line = unsaid_.substr(0, std::min(end, kMostLineBytes));
+    unsaid_.erase(0, end == line.size() ? end + 1 : line.size());
+    if (!line.empty() && lines_said_++ < kMostLines) Say({LogLevel::kWarning, line, {{"stage", stage_}}});
+  }
+}
+
+void Session::Say(LogLine line) const {
+  if (!context_.log) return;
+  line.fields.push_back({"source", "compilation"});
+  context_.log(line);
+}
+
+void Session::Take(const v1::SaidMessage& said) const {
+  LogLine line{
+      static_cast<LogLevel>(std::clamp(said.level(), 0, static_cast<int>(LogLevel::kError))), said.message(), {}};
+  const std::map<std::string, std::string> fields(said.fields().begin(), said.fields().end());
+  for (const auto& [key, value] : fields) line.fields.push_back({key, value});
+  Say(std::move(line));
 }
 
 absl::Status Session::Tick() {
@@ -207,6 +243,9 @@ absl::StatusOr<v1::FromCompiler> Session::Next() {
       case v1::FromCompiler::kProgress:
         stage_ = message.progress().stage();
         if (context_.progress) context_.progress(FromMessage(message.progress()));
+        continue;
+      case v1::FromCompiler::kSaid:
+        Take(message.said());
         continue;
       case v1::FromCompiler::kEnd:
       case v1::FromCompiler::kMadeBundle:
@@ -353,6 +392,15 @@ void Session::End(bool kill_now) {
   }
   pid_ = 0;
   ReadErrors();
+  SayLines(/*all=*/true);
+  Say({LogLevel::kDebug,
+       "the compilation's process has ended",
+       {{"status", WIFSIGNALED(wait_status_) ? absl::StrCat("signal ", WTERMSIG(wait_status_))
+                                             : absl::StrCat("exit code ", WEXITSTATUS(wait_status_))},
+        {"stage", stage_},
+        {"seconds", absl::StrFormat("%.3f", absl::ToDoubleSeconds(process_.clock() - started_))},
+        {"cpu_seconds", absl::StrFormat("%.3f", SecondsOf(usage_.ru_utime) + SecondsOf(usage_.ru_stime))},
+        {"memory", Memory(int64_t{usage_.ru_maxrss} << 10)}}});
 }
 
 absl::Status Session::Ended(const std::string& how, const std::string& reason) {
@@ -412,6 +460,7 @@ absl::StatusOr<v1::CompileEnd> RunProcess(const CompileProcessOptions& process, 
   if (!bundle_path.empty()) start.set_bundle_path(Absolute(bundle_path));
   start.set_compares_plans(context.plans != nullptr);
   start.set_memory_bytes(process.memory_bytes);
+  start.set_trace_id(context.trace);
   return Session(process, context, files.model_name).Run(start);
 }
 

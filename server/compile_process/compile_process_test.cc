@@ -139,6 +139,36 @@ TEST_F(CompileProcessTest, AsksAndAnswersAsWithinOneProcess) {
   }
 }
 
+TEST_F(CompileProcessTest, ItsLinesGoToTheLogOfTheJobWithTheTrace) {
+  std::vector<LogLine> lines;
+  context_.log = [&](const LogLine& line) { lines.push_back(line); };
+  context_.trace = "0123456789abcdef0123456789abcdef";
+  const auto field = [](const LogLine& line, const std::string& key) {
+    for (const LogField& one : line.fields) {
+      if (one.key == key) return one.value;
+    }
+    return std::string();
+  };
+  ASSERT_TRUE(Compile("ok").ok());
+  ASSERT_EQ(lines.size(), 2);
+  EXPECT_EQ(lines[0].message, "compiling");
+  EXPECT_EQ(field(lines[0], "trace"), context_.trace) << "as the process was told";
+  EXPECT_EQ(field(lines[0], "source"), "compilation");
+  EXPECT_EQ(field(lines[1], "status"), "exit code 0");
+  lines.clear();
+  Script("echo one >&2; printf two >&2; exit 3");
+  EXPECT_EQ(HowTheProcessEnded(Compile("ok").status()), "exit");
+  ASSERT_EQ(lines.size(), 3);
+  EXPECT_EQ(lines[0].message, "one");
+  EXPECT_EQ(lines[0].level, LogLevel::kWarning);
+  EXPECT_EQ(lines[1].message, "two");
+  EXPECT_EQ(field(lines[2], "status"), "exit code 3");
+  lines.clear();
+  Script("yes | head -n 100000 >&2; exit 3");
+  EXPECT_FALSE(Compile("ok").ok());
+  EXPECT_LT(lines.size(), 300) << "bounded, whatever it prints";
+}
+
 TEST_F(CompileProcessTest, PlansOnly) {
   const absl::StatusOr<PlanReport> report = PlanInProcess(process_, Model("a plan"), {}, context_);
   ASSERT_TRUE(report.ok()) << report.status();

@@ -38,6 +38,17 @@ absl::StatusOr<ModelFiles> FilesOf(const v1::CompileStart& start) {
   return files;
 }
 
+// Says something for the log of the job, with the trace that the process was given.
+void Say(MessagePipe& pipe, const v1::CompileStart& start, const LogLine& line) {
+  v1::FromCompiler message;
+  v1::SaidMessage& said = *message.mutable_said();
+  said.set_level(static_cast<int>(line.level));
+  said.set_message(line.message);
+  for (const LogField& field : line.fields) (*said.mutable_fields())[field.key] = field.value;
+  if (!start.trace_id().empty()) (*said.mutable_fields())["trace"] = start.trace_id();
+  SendOrExit(pipe, message);
+}
+
 absl::Status Perform(MessagePipe& pipe, const v1::CompileStart& start, const JobCompiler& compiler,
                      const std::vector<Fault>& faults, v1::CompileEnd* end) {
   ASSIGN_OR_RETURN(const ModelFiles files, FilesOf(start));
@@ -58,6 +69,10 @@ absl::Status Perform(MessagePipe& pipe, const v1::CompileStart& start, const Job
     }
   };
   if (start.compares_plans()) context.plans = &plans;
+  Say(pipe, start,
+      {LogLevel::kDebug,
+       "compiling",
+       {{"pid", absl::StrCat(getpid())}, {"memory_limit", absl::StrCat(start.memory_bytes())}}});
   const CompileOptions options = FromMessage(start.options());
   if (start.bundle_path().empty()) {
     ASSIGN_OR_RETURN(PlanReport report, compiler.plan(files, options, context));

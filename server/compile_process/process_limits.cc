@@ -39,6 +39,10 @@ absl::Status TieToParent(pid_t parent) {
   if (getppid() != parent) return absl::UnavailableError("the parent is gone");
   std::ofstream("/proc/self/oom_score_adj") << 1000;  // where there is no such file, the machine chooses
   prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+  return RefuseCoreDumps();
+}
+
+absl::Status RefuseCoreDumps() {
   prctl(PR_SET_DUMPABLE, 0);  // a limit of 0 does not hold where dumps go to a program
   const struct rlimit none = {0, 0};
   if (setrlimit(RLIMIT_CORE, &none) != 0) return ErrnoStatus(errno, "cannot refuse core dumps");

@@ -40,6 +40,52 @@ TEST(FairQueueTest, WhoWasIdleGetsNoCredit) {
   EXPECT_EQ(PopAll(&queue), "b0 a5 b1 a6 b2 a7 a8 a9") << "b's turns begin now, not when the queue began";
 }
 
+TEST(FairQueueTest, PrioritiesOrderAnOwnersOwnJobsAlone) {
+  FairQueue queue;
+  queue.Push("a", "a low", -10);
+  queue.Push("a", "a normal");
+  queue.Push("a", "a high", 10);
+  queue.Push("a", "a high too", 10);
+  queue.Push("b", "b low", -10);
+  queue.Push("b", "b low too", -10);
+  EXPECT_EQ(PopAll(&queue), "a high b low a high too b low too a normal a low");
+}
+
+TEST(FairQueueTest, APriorityCanChangeWhileTheJobWaits) {
+  FairQueue queue;
+  queue.Push("a", "1");
+  queue.Push("a", "2", 5);
+  queue.Push("a", "3");
+  queue.SetPriority("3", 10);
+  queue.SetPriority("2", -1);
+  queue.SetPriority("nobody's", 100);
+  EXPECT_EQ(PopAll(&queue), "3 1 2");
+}
+
+TEST(FairQueueTest, WhoRemovesAJobKeepsHisPlaceAmongTheOwners) {
+  FairQueue queue;
+  for (const char* job : {"a1", "a2", "a3"}) queue.Push("a", job);
+  for (const char* job : {"b1", "b2", "b3"}) queue.Push("b", job);
+  EXPECT_TRUE(queue.Remove("a1").has_value());
+  EXPECT_EQ(PopAll(&queue), "a2 b1 a3 b2 b3");
+}
+
+TEST(FairQueueTest, NoJobStarves) {
+  FairQueue queue;
+  queue.Push("a", "low", -10);
+  queue.Push("a", "lowest", -20);
+  int pops = 0;
+  for (int i = 0, seen = 0; seen < 2; ++i) {
+    queue.Push("a", absl::StrCat("high", i), 10);
+    const std::string job = queue.Pop().job;
+    ++pops;
+    if (job != "low" && job != "lowest") continue;
+    ++seen;
+    EXPECT_EQ(job, seen == 1 ? "low" : "lowest") << "in the order in which they came";
+  }
+  EXPECT_EQ(pops, FairQueue::kMostPassed + 2);
+}
+
 // The definition: while two owners both wait, neither gets more than one job ahead of the other.
 TEST(FairQueueTest, NoOwnerGetsAheadByMoreThanAJobWhileAnotherWaits) {
   std::mt19937 random(5);

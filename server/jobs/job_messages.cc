@@ -64,6 +64,7 @@ std::string JobKey(const v1::SubmitRequest& request, const CompileOptions& optio
     hash.Update(part);
   };
   add(absl::StrCat("job generator ", kGeneratorVersion));
+  if (!request.tenant().empty()) add(absl::StrCat("tenant ", request.tenant()));
   for (const std::string& part : {options.target, options.planner, options.math, options.tune, fingerprint}) add(part);
   add(absl::StrCat("threads ", options.threads));
   if (options.precision != "fp32") add(absl::StrCat("precision ", options.precision));
@@ -85,6 +86,11 @@ std::string JobKey(const v1::SubmitRequest& request, const CompileOptions& optio
     for (const std::string& digest : file.chunk_digests()) add(digest);
   }
   return hash.FinishHex();
+}
+
+std::string TraceOf(const JobRow& job) {
+  v1::SubmitRequest request;
+  return request.ParseFromString(job.request) ? request.trace_id() : "";
 }
 
 absl::Duration QueueTimeout(const v1::SubmitRequest& request) {
@@ -207,6 +213,7 @@ v1::Job JobToProto(const JobRow& row) {
   job.set_started_ms(row.started_ms);
   job.set_finished_ms(row.finished_ms);
   job.set_last_seq(row.last_seq);
+  job.set_priority(row.priority);
   if (!row.early_digest.empty())
     *job.mutable_early_bundle() = BundleInfoOf(row.early_digest, row.early_bytes, row.early_key);
   if (row.state == JobPhase::kSucceeded) {

@@ -21,6 +21,8 @@ absl::StatusOr<CompileOptions> OptionsFromProto(const v1::CompileOptionsProto& p
 // Returns a key of everything that a compilation's answer depends on. The model's name is not part of it.
 std::string JobKey(const v1::SubmitRequest& request, const CompileOptions& options, const std::string& fingerprint);
 
+// The trace of the submission that made the job; "" for one from before traces.
+std::string TraceOf(const JobRow& job);
 // The time that the submission gives, or ten minutes.
 absl::Duration QueueTimeout(const v1::SubmitRequest& request);
 DeviceWish WishOf(const v1::SubmitRequest& request, const std::string& target);

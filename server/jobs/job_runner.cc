@@ -11,6 +11,7 @@
 #include "runtime/base/status_macros.h"
 #include "runtime/base/steady_clock.h"
 #include "server/compile_process/compile_process.h"
+#include "server/jobs/job_logs.h"
 #include "server/jobs/job_messages.h"
 #include "server/jobs/progress_throttle.h"
 
@@ -34,6 +35,7 @@ absl::Status JobRunner::Restore() {
   if (error) return ErrnoStatus(error.value(), absl::StrCat("cannot make ", options_.work_folder));
   ASSIGN_OR_RETURN(std::vector<JobRow> unfinished, store_->UnfinishedJobs());
   for (const JobRow& job : unfinished) {
+    BeginLog(job.id, TraceOf(job));
     if (job.attempts >= options_.max_attempts) {
       RETURN_IF_ERROR(GiveUp(job));
       continue;
@@ -43,9 +45,17 @@ absl::Status JobRunner::Restore() {
         {LogLevel::kInfo, "starts again after a restart", {{"job", job.id}, {"attempts", absl::StrCat(job.attempts)}}});
     absl::MutexLock lock(&mutex_);
     ++in_flight_[job.owner];
-    queue_.Push(job.owner, job.id);
+    Enqueue(job);
   }
   return absl::OkStatus();
+}
+
+void JobRunner::BeginLog(const std::string& job_id, const std::string& trace) {
+  if (options_.logs != nullptr) options_.logs->Begin(job_id, trace.empty() ? NewTraceId() : trace);
+}
+
+void JobRunner::EndLog(const std::string& job_id) {
+  if (options_.logs != nullptr) options_.logs->End(job_id);
 }
 
 absl::Status JobRunner::DiedError(const JobRow& job, int attempts, const std::string& evidence) {
@@ -63,13 +73,91 @@ absl::Status JobRunner::GiveUp(const JobRow& job) {
   ASSIGN_OR_RETURN(const std::vector<JobEventRow> events, store_->JobEvents(job.id, job.last_seq - 1, 1));
   v1::JobEvent last;
   if (!events.empty()) last.ParseFromString(events.back().event);
-  return Finish(job, DiedError(job, job.attempts, last.message()), {}, std::nullopt);
+  const absl::Status finished = Finish(job, DiedError(job, job.attempts, last.message()), {}, std::nullopt);
+  EndLog(job.id);
+  return finished;
 }
 
 void JobRunner::Start() {
+  threads_.push_back(options_.threads->Start([this] { ExpireLoop(); }));
   for (int i = 0; i < std::max(1, options_.compile_threads) + options_.max_away; ++i) {
     threads_.push_back(options_.threads->Start([this] { Loop(); }));
   }
+}
+
+absl::Time JobRunner::QueueDeadline(const v1::SubmitRequest& request) const {
+  return request.queue_timeout_ms() > 0 ? options_.clock() + QueueTimeout(request) : absl::InfiniteFuture();
+}
+
+void JobRunner::Enqueue(const JobRow& job) {
+  queue_.Push(job.owner, job.id, job.priority);
+  v1::SubmitRequest request;
+  request.ParseFromString(job.request);
+  // After a restart the wait begins anew.
+  if (const absl::Time until = QueueDeadline(request); until != absl::InfiniteFuture()) {
+    wait_until_[job.id] = until;
+    expiry_changed_.Signal();
+  }
+}
+
+void JobRunner::Join(const std::string& job_id, const v1::SubmitRequest& request) {
+  const absl::StatusOr<JobRow> job = store_->GetJob(job_id);
+  absl::MutexLock lock(&mutex_);
+  if (job.ok()) queue_.SetPriority(job_id, job->priority);
+  const auto waits = wait_until_.find(job_id);
+  if (waits == wait_until_.end()) return;
+  waits->second = std::max(waits->second, QueueDeadline(request));
+  if (waits->second == absl::InfiniteFuture()) wait_until_.erase(waits);
+}
+
+std::vector<std::string> JobRunner::TakeExpired() {
+  const absl::Time now = options_.clock();
+  std::vector<std::string> expired;
+  for (auto it = wait_until_.begin(); it != wait_until_.end();) {
+    if (it->second > now) {
+      ++it;
+      continue;
+    }
+    if (queue_.Remove(it->first).has_value()) expired.push_back(it->first);
+    it = wait_until_.erase(it);
+  }
+  return expired;
+}
+
+void JobRunner::ExpireLoop() {
+  while (true) {
+    std::vector<std::string> expired;
+    {
+      absl::MutexLock lock(&mutex_);
+      if (stopping_) return;
+      absl::Time first = absl::InfiniteFuture();
+      for (const auto& [id, until] : wait_until_) first = std::min(first, until);
+      const absl::Duration wait = std::min(first - options_.clock(), absl::Hours(1));
+      if (wait > absl::ZeroDuration()) options_.threads->WaitFor(&expiry_changed_, &mutex_, wait);
+      if (stopping_) return;
+      expired = TakeExpired();
+    }
+    for (const std::string& id : expired) Expire(id);
+  }
+}
+
+void JobRunner::Expire(const std::string& job_id) {
+  absl::StatusOr<JobRow> job = store_->GetJob(job_id);
+  for (; !job.ok() && !absl::IsNotFound(job.status()) && !stopping_; job = store_->GetJob(job_id)) {
+    options_.threads->Sleep(absl::Seconds(1));
+  }
+  if (job.ok() && !IsFinal(job->state)) {
+    End(*job,
+        absl::DeadlineExceededError("waited for a place among the compilations as long as its submission allows "
+                                    "(--queue-timeout)"),
+        {}, std::nullopt);
+  }
+  // Not before its end is stored: until then it is in flight.
+  if (job.ok()) {
+    absl::MutexLock lock(&mutex_);
+    CountOut(job->owner);
+  }
+  EndLog(job_id);
 }
 
 void JobRunner::CountOut(const std::string& owner) {
@@ -94,6 +182,7 @@ void JobRunner::BeginStop() {
   {
     absl::MutexLock lock(&mutex_);
     stopping_ = true;
+    expiry_changed_.SignalAll();
   }
   hub_.Close();
 }
@@ -118,10 +207,12 @@ void JobRunner::Loop() {
                                            this));
       if (stopping_) return;
       next = queue_.Pop();
+      wait_until_.erase(next.job);
       ++places_taken_;
       cancel = cancel_flags_[next.job] = std::make_shared<std::atomic<bool>>(false);
     }
     Run(next.job, cancel);
+    EndLog(next.job);
     absl::MutexLock lock(&mutex_);
     cancel_flags_.erase(next.job);
     --places_taken_;
@@ -148,13 +239,16 @@ void JobRunner::Run(const std::string& job_id, const std::shared_ptr<std::atomic
     std::filesystem::remove_all(folder, ignored);
   });
   ProgressThrottle throttle(options_.clock);
+  StageTimer stages(options_.clock);
   const Hooks hooks{[&] { return stopping_ || cancel->load(); }, [&] { return cancel->load(); },
                     [&](const ProgressEvent& event) {
+                      LogStage(job_id, stages.Begin(event.stage));
                       if (throttle.Passes(event)) AppendEvent(job_id, event, v1::RUNNING);
                     },
                     [&](bool away) { Away(away); }};
   v1::Checks checks;
   absl::StatusOr<ResultRow> performed = PerformWithAttempts(*job, request, folder, hooks, &checks);
+  LogStage(job_id, stages.Begin(""));
   absl::Status outcome = performed.status();
   std::optional<ResultRow> result;
   if (outcome.ok()) result = *std::move(performed);
@@ -257,6 +351,15 @@ absl::Status JobRunner::Finish(JobRow job, const absl::Status& outcome, const v1
   options_.log(line);
   hub_.Notify(job.id);
   return absl::OkStatus();
+}
+
+void JobRunner::LogStage(const std::string& job_id, const std::optional<StageTimer::Ended>& ended) const {
+  if (!ended.has_value()) return;
+  options_.log({LogLevel::kDebug,
+                "stage ended",
+                {{"job", job_id},
+                 {"stage", ended->stage},
+                 {"seconds", absl::StrFormat("%.3f", absl::ToDoubleSeconds(ended->took))}}});
 }
 
 void JobRunner::AppendEvent(const std::string& job_id, const ProgressEvent& event, v1::JobState state) {

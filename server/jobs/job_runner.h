@@ -8,8 +8,9 @@
 // then fails with the evidence; that the server died counts for no job
 // (docs/decisions/0047-a-compilation-is-a-process.md).
 //
-// Owners take turns, and each has at most `max_in_flight` jobs. Jobs that wait for a worker which is not there take
-// none of the `compile_threads` places.
+// Owners take turns, priorities order the jobs of one (fair_queue.h), and each has at most `max_in_flight` jobs. A job
+// that waits for a place longer than its submission allows fails with DEADLINE_EXCEEDED. Jobs that wait for a worker
+// which is not there take none of the `compile_threads` places.
 //
 // The class lies in three files: job_runner.cc (queue, attempts, ends), submissions.cc and perform_job.cc.
 #ifndef FUSION_SERVER_JOBS_JOB_RUNNER_H_
@@ -33,10 +34,14 @@
 #include "server/artifacts/artifact_store.h"
 #include "server/jobs/event_hub.h"
 #include "server/jobs/fair_queue.h"
+#include "server/jobs/stage_timer.h"
 #include "server/scheduler/farm_tasks.h"
+#include "server/scheduler/steady_cond_var.h"
 #include "server/scheduler/threads.h"
 
 namespace fusion {
+
+class JobLogs;
 
 // CompileInProcess and PlanInProcess, or a test's replacements. A status that HowTheProcessEnded recognises is an
 // attempt of the job.
@@ -61,6 +66,7 @@ struct JobRunnerOptions {
   Log log = NoLog();         // every line about a job has its id in the field "job"
   int max_attempts = 2;      // compilations of a job that die
   int max_in_flight = 1000;  // jobs of one owner that wait or run
+  JobLogs* logs = nullptr;   // what is said about each job; null: it is not kept
   // Fails with RESOURCE_EXHAUSTED if the disk is too full for another job. May be empty.
   std::function<absl::Status()> room = {};
   // Jobs that may wait for a worker beside those that compile. Each holds a thread and its model.
@@ -88,7 +94,8 @@ class JobRunner {
   void Stop();
 
   // `owner`: the caller's name. Fails with RESOURCE_EXHAUSTED if too many jobs of his are in flight.
-  absl::StatusOr<v1::SubmitResponse> Submit(const v1::SubmitRequest& request, const std::string& owner,
+  // A request id that `owner` has used before returns that submission again.
+  absl::StatusOr<v1::SubmitResponse> Submit(v1::SubmitRequest request, const std::string& owner,
                                             const std::function<bool()>& hung_up);
   absl::StatusOr<v1::PlanResponse> Plan(const v1::SubmitRequest& request, const std::function<bool()>& hung_up);
   // Takes a submission out of its job, which is cancelled if no other submission is left; its compilation ends a little
@@ -102,6 +109,8 @@ class JobRunner {
     CompileOptions options;
     AttachedWorker device;  // without a fingerprint: the device is not known yet
   };
+  // The answer to a submission that was made before.
+  absl::StatusOr<v1::SubmitResponse> AnswerAgain(const std::string& owner, const std::string& request_id);
   absl::StatusOr<Checked> Check(const v1::SubmitRequest& request, const std::function<bool()>& hung_up);
   // Returns an attached worker, else the worker of that kind that the store saw last, else a device whose model is
   // stored, that fits the wish.
@@ -122,7 +131,19 @@ class JobRunner {
   // Counts a submission as one of its owner's jobs in flight before anything else is known of it, so that many at a
   // time cannot all pass.
   absl::Status CountIn(const std::string& owner);
+  // Lines about the job are kept from now on, and until its end.
+  void BeginLog(const std::string& job_id, const std::string& trace);
+  void EndLog(const std::string& job_id);
+  void Enqueue(const JobRow& job) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // The job waits and runs no more.
+  // The time at which a job with this request has waited too long.
+  absl::Time QueueDeadline(const v1::SubmitRequest& request) const;
+  // One more submission waits for the job.
+  void Join(const std::string& job_id, const v1::SubmitRequest& request);
+  // Ends the jobs that have waited for a place longer than they may.
+  void ExpireLoop();
+  void Expire(const std::string& job_id);
+  std::vector<std::string> TakeExpired() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void CountOut(const std::string& owner) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   bool HasPlace() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Gives up the place of a running job while it waits for a worker that is not there, and waits for one afterwards.
@@ -155,6 +176,7 @@ class JobRunner {
                                 const CompileOptions& options, const std::string& folder, const Hooks& hooks);
   absl::Status Finish(JobRow job, const absl::Status& outcome, const v1::Checks& checks,
                       const std::optional<ResultRow>& result);
+  void LogStage(const std::string& job_id, const std::optional<StageTimer::Ended>& ended) const;
   void AppendEvent(const std::string& job_id, const ProgressEvent& event, v1::JobState state);
   FarmJob MakeFarmJob(const std::string& job_id, const AttachedWorker& device, const CompileOptions& options,
                       const v1::SubmitRequest& request);
@@ -177,6 +199,9 @@ class JobRunner {
   std::map<std::string, std::shared_ptr<std::atomic<bool>>> cancel_flags_ ABSL_GUARDED_BY(mutex_);
   int places_taken_ ABSL_GUARDED_BY(mutex_) = 0;
   std::vector<std::unique_ptr<Threads::Thread>> threads_;
+  // Times until which jobs may wait for a place, by id; a job without one may wait for ever.
+  std::map<std::string, absl::Time> wait_until_ ABSL_GUARDED_BY(mutex_);
+  SteadyCondVar expiry_changed_;
 };
 
 }  // namespace fusion

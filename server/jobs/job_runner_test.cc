@@ -10,6 +10,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
+#include "proto/retry/retry_info.h"
 #include "server/compile_process/compile_process.h"
 #include "server/testing/fake_compile.h"
 #include "server/testing/temporary_state.h"
@@ -227,6 +228,7 @@ TEST_F(JobRunnerTest, OwnersTakeTurnsAndHaveSoManyJobsInFlight) {
   const absl::Status fourth = submit("a", "ok a4").status();
   EXPECT_TRUE(absl::IsResourceExhausted(fourth)) << fourth;
   EXPECT_THAT(fourth.message(), HasSubstr("caller 'a' has 3 jobs in flight"));
+  EXPECT_EQ(RetryDelayOf(fourth), absl::Seconds(5));
   const auto b1 = submit("b", "ok b1");
   const auto b2 = submit("b", "ok b2");
   ASSERT_TRUE(b1.ok() && b2.ok());
@@ -242,6 +244,105 @@ TEST_F(JobRunnerTest, OwnersTakeTurnsAndHaveSoManyJobsInFlight) {
   AwaitEnd(of_a[0].id);
   absl::MutexLock lock(&mutex);
   EXPECT_THAT(order, ElementsAre("ok a1", "ok b1", "ok a2", "ok a3"));
+}
+
+TEST_F(JobRunnerTest, PrioritiesOrderTheJobsOfAnOwnerAndAJoinedJobHasItsBest) {
+  absl::Mutex mutex;
+  std::vector<std::string> order;
+  Make(1, [&](const ModelFiles& files, const CompileOptions& options, const CompileContext& context,
+              const std::string& path) {
+    absl::MutexLock lock(&mutex);
+    order.push_back(files.model_name);
+    return FakeCompile(files, options, context, path);
+  });
+  farm_.Start();
+  ASSERT_TRUE(runner_->Restore().ok());
+  const auto submit = [&](const std::string& model, int priority, const std::string& owner) {
+    v1::SubmitRequest request = Model(model);
+    request.set_priority(priority);
+    return runner_->Submit(request, owner, [] { return false; }).value().job_id();
+  };
+  const std::string low = submit("ok low", -10, "me"), normal = submit("ok normal", 0, "me");
+  submit("ok high", 10, "me");
+  submit("ok low", 50, "another");  // joins
+  const std::string left = submit("ok normal", 90, "another");
+  ASSERT_TRUE(runner_->Cancel(left).ok());
+  runner_->Start();
+  AwaitEnd(normal);
+  AwaitEnd(low);
+  {
+    absl::MutexLock lock(&mutex);
+    EXPECT_THAT(order, ElementsAre("ok low", "ok high", "ok normal"));
+  }
+  v1::SubmitRequest wrong = Model("ok");
+  wrong.set_priority(101);
+  EXPECT_TRUE(absl::IsInvalidArgument(runner_->Submit(wrong, "me", [] { return false; }).status()));
+}
+
+TEST_F(JobRunnerTest, AJobThatWaitsForAPlaceLongerThanItMayFails) {
+  absl::Mutex mutex;
+  bool go_on = false;
+  Make(1, [&](const ModelFiles& files, const CompileOptions& options, const CompileContext& context,
+              const std::string& path) {
+    absl::MutexLock lock(&mutex);
+    mutex.Await(absl::Condition(&go_on));
+    return FakeCompile(files, options, context, path);
+  });
+  Begin();
+  const std::string runs = Submit(Model("ok runs"));
+  Await(runs, [](const JobRow& job, const v1::JobEvent&) { return job.state == JobPhase::kRunning; });
+  v1::SubmitRequest waits = Model("ok waits"), joined = Model("ok joined");
+  waits.set_queue_timeout_ms(50);
+  joined.set_queue_timeout_ms(50);
+  const std::string patient = Submit(joined);
+  joined.clear_queue_timeout_ms();
+  Submit(joined);  // for ever, so that the job they share waits for ever
+  const JobRow failed = AwaitEnd(Submit(waits));
+  EXPECT_EQ(failed.state, JobPhase::kFailed);
+  EXPECT_EQ(failed.error_code, static_cast<int>(absl::StatusCode::kDeadlineExceeded));
+  EXPECT_EQ(state_.store().GetJob(patient)->state, JobPhase::kQueued);
+  {
+    absl::MutexLock lock(&mutex);
+    go_on = true;
+  }
+  EXPECT_EQ(AwaitEnd(runs).state, JobPhase::kSucceeded);
+  EXPECT_EQ(AwaitEnd(patient).state, JobPhase::kSucceeded);
+}
+
+TEST_F(JobRunnerTest, ARequestThatComesAgainIsTheSameSubmission) {
+  std::atomic<int> runs{0};
+  Make(1, [&](const ModelFiles& files, const CompileOptions& options, const CompileContext& context,
+              const std::string& path) {
+    ++runs;
+    return FakeCompile(files, options, context, path);
+  });
+  Begin();
+  v1::SubmitRequest request = Model("ok");
+  request.set_request_id("r-1");
+  const std::string id = Submit(request);
+  EXPECT_EQ(Submit(request), id);
+  EXPECT_EQ(AwaitEnd(id).state, JobPhase::kSucceeded);
+  EXPECT_EQ(Submit(request), id) << "when it has ended, too";
+  request.set_request_id("r-2");
+  const auto from_store = runner_->Submit(request, "me", [] { return false; });
+  EXPECT_TRUE(from_store->from_store());
+  const auto again = runner_->Submit(request, "me", [] { return false; });
+  EXPECT_EQ(again->job_id(), from_store->job_id());
+  EXPECT_TRUE(again->from_store());
+  const auto of_another = runner_->Submit(request, "another", [] { return false; });
+  EXPECT_NE(of_another->job_id(), from_store->job_id()) << "ids are the callers' own";
+  EXPECT_EQ(runs, 1);
+  EXPECT_EQ(state_.store().ListJobs(10, "me")->size(), 2u);
+}
+
+TEST_F(JobRunnerTest, WhoWaitsForAWorkerLearnsSoFromTheFirstEvent) {
+  Make(1, FakeCompile);
+  farm_.Start();
+  ASSERT_TRUE(runner_->Restore().ok());
+  v1::JobEvent first;
+  first.ParseFromString(state_.store().JobEvents(Submit(Model("ok", "cpu")), 0, 1)->front().event);
+  EXPECT_EQ(first.message(), "no worker for cpu; kinds attached: none");
+  EXPECT_EQ(first.state(), v1::QUEUED);
 }
 
 TEST_F(JobRunnerTest, AnEarlyBundleIsTheUnfusedFormAndIsOfferedWhileTheJobGoesOn) {

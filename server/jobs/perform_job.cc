@@ -1,6 +1,8 @@
 // The part of JobRunner that does the work of one job.
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/str_replace.h"
 #include "absl/time/clock.h"
 #include "runtime/base/status_macros.h"
 #include "runtime/base/steady_clock.h"
@@ -52,14 +54,23 @@ absl::StatusOr<ResultRow> JobRunner::Compile(const ModelFiles& files, const Comp
   FarmPlans plans(farm_job, folder);
   FarmToolchain toolchain(farm_job);
   const std::string path = absl::StrCat(folder, "/out.fusion");
-  ASSIGN_OR_RETURN(
-      const CompileAccount account,
-      compiler_.compile(files, options,
-                        {&farm_job.device.device, &oracle, &toolchain, hooks.progress, hooks.cancelled, &plans}, path));
+  ASSIGN_OR_RETURN(const CompileAccount account,
+                   compiler_.compile(files, options,
+                                     {&farm_job.device.device, &oracle, &toolchain, hooks.progress, hooks.cancelled,
+                                      &plans, farm_job.trace,
+                                      [&](LogLine line) {
+                                        line.fields.push_back({"job", farm_job.id});
+                                        options_.log(line);
+                                      }},
+                                     path));
+  LogLine times{LogLevel::kInfo, "compiled", {{"job", farm_job.id}}};
   for (const StageSeconds& stage : account.stages) {
     metrics_->Observe(Metric::kJobDuration, stage.seconds, {{"stage", stage.stage}});
+    times.fields.push_back(
+        {absl::StrReplaceAll(stage.stage, {{"-", "_"}, {" ", "_"}}) + "_s", absl::StrFormat("%.3f", stage.seconds)});
   }
-  ASSIGN_OR_RETURN(const Artifact bundle, artifacts_->Adopt(path));
+  options_.log(times);
+  ASSIGN_OR_RETURN(const Artifact bundle, artifacts_->Adopt(path, farm_job.tenant));
   metrics_->Observe(Metric::kBundleBytes, static_cast<double>(bundle.size_bytes));
   metrics_->Observe(Metric::kJobDuration, absl::ToDoubleSeconds(options_.clock() - start), {{"stage", "all"}});
   return ResultRow{key, bundle.digest, bundle.size_bytes, AccountToProto(account).SerializeAsString(), UnixMillisNow()};
@@ -133,6 +144,8 @@ FarmJob JobRunner::MakeFarmJob(const std::string& job_id, const AttachedWorker& 
                                const v1::SubmitRequest& request) {
   FarmJob job;
   job.id = job_id;
+  job.trace = request.trace_id();
+  job.tenant = request.tenant();
   job.farm = farm_, job.store = store_, job.artifacts = artifacts_, job.metrics = metrics_, job.sources = &sources_;
   job.device = device;
   job.threads = options.threads;

@@ -1,6 +1,7 @@
 // The part of JobRunner that takes submissions: what is checked, which device a job is for, and what is answered at
 // once.
 #include <algorithm>
+#include <cstdlib>
 #include <filesystem>
 
 #include "absl/cleanup/cleanup.h"
@@ -9,10 +10,12 @@
 #include "absl/time/clock.h"
 #include "compiler/cost/stored_devices.h"
 #include "compiler/cost/target.h"
+#include "proto/retry/retry_info.h"
 #include "runtime/base/status_macros.h"
 #include "runtime/base/steady_clock.h"
 #include "server/artifacts/model_files.h"
 #include "server/jobs/job_checks.h"
+#include "server/jobs/job_logs.h"
 #include "server/jobs/job_messages.h"
 #include "server/jobs/job_runner.h"
 
@@ -20,6 +23,9 @@ namespace fusion {
 namespace {
 
 constexpr int kMaxPlansAtOnce = 4;
+constexpr absl::Duration kPauseOfACaller = absl::Seconds(5);  // who was refused tries again after
+constexpr int kMostPriority = 100;
+constexpr size_t kMaxRequestIdBytes = 64;
 constexpr size_t kMaxPlanJsonBytes = 3 << 20;
 constexpr size_t kMaxRewriteBytes = 512 << 10;  // all together; gRPC limits a message to 4 MiB
 
@@ -35,7 +41,8 @@ absl::Status CheckRequirements(const v1::SubmitRequest& request) {
 }
 
 // `runs_as`: the job that does the work.
-LogLine SubmittedLine(const JobRow& job, const std::string& runs_as, const v1::SubmitResponse& response) {
+LogLine SubmittedLine(const JobRow& job, const std::string& runs_as, const std::string& trace,
+                      const v1::SubmitResponse& response) {
   return {LogLevel::kInfo,
           "submitted",
           {{"job", runs_as},
@@ -43,6 +50,7 @@ LogLine SubmittedLine(const JobRow& job, const std::string& runs_as, const v1::S
            {"model", job.model_name},
            {"target", job.target},
            {"client", job.client_id},
+           {"submission_trace", trace},
            {"answer", response.from_store() ? "from the store"
                       : response.joined()   ? "joined"
                                             : "queued"}}};
@@ -90,6 +98,15 @@ absl::StatusOr<JobRunner::Checked> JobRunner::Check(const v1::SubmitRequest& req
   for (const std::string& id : options.disabled_rules) RETURN_IF_ERROR(compiler_.check_rule(id));
   RETURN_IF_ERROR(CheckChunksPresent(request, *artifacts_));
   RETURN_IF_ERROR(CheckRequirements(request));
+  if (std::abs(request.priority()) > kMostPriority) {
+    return absl::InvalidArgumentError(absl::StrCat("priority: ", request.priority(), " is not in -100..100"));
+  }
+  if (request.request_id().size() > kMaxRequestIdBytes) {
+    return absl::InvalidArgumentError("request_id: longer than 64 characters");
+  }
+  if (!request.trace_id().empty() && !IsTraceId(request.trace_id())) {
+    return absl::InvalidArgumentError("trace_id: 32 lower-case hex digits, not all zero");
+  }
   const DeviceWish wish = WishOf(request, options.target);
   ASSIGN_OR_RETURN(std::optional<AttachedWorker> device, KnownDevice(wish));
   if (!device.has_value() && farm_->AttachedKinds() == "none") {
@@ -145,18 +162,24 @@ absl::Status JobRunner::CountIn(const std::string& owner) {
     ++it->second;
     return absl::OkStatus();
   }
-  return absl::ResourceExhaustedError(
-      absl::StrCat("caller '", owner, "' has ", it->second,
-                   " jobs in flight, as many as one may have; submit again when some have ended"));
+  return RetryAfter(absl::ResourceExhaustedError(
+                        absl::StrCat("caller '", owner, "' has ", it->second,
+                                     " jobs in flight, as many as one may have; submit again when some have ended")),
+                    kPauseOfACaller);
 }
 
-absl::StatusOr<v1::SubmitResponse> JobRunner::Submit(const v1::SubmitRequest& request, const std::string& owner,
+absl::StatusOr<v1::SubmitResponse> JobRunner::Submit(v1::SubmitRequest request, const std::string& owner,
                                                      const std::function<bool()>& hung_up) {
+  if (!request.request_id().empty()) {
+    absl::StatusOr<v1::SubmitResponse> again = AnswerAgain(owner, request.request_id());
+    if (!absl::IsNotFound(again.status())) return again;
+  }
   RETURN_IF_ERROR(CountIn(owner));
   auto count_out = absl::MakeCleanup([&] {
     absl::MutexLock lock(&mutex_);
     CountOut(owner);
   });
+  if (request.trace_id().empty()) request.set_trace_id(NewTraceId());
   ASSIGN_OR_RETURN(const Checked checked, Check(request, hung_up));
   JobRow job;
   job.id = NewJobId();
@@ -165,6 +188,8 @@ absl::StatusOr<v1::SubmitResponse> JobRunner::Submit(const v1::SubmitRequest& re
   job.target = checked.options.target;
   job.client_id = CutMessage(request.client_id()).substr(0, 255);
   job.owner = owner;
+  job.request_id = request.request_id();
+  job.priority = request.priority();
   job.request = request.SerializeAsString();
   job.created_ms = UnixMillisNow();
   v1::SubmitResponse response;
@@ -184,28 +209,61 @@ absl::StatusOr<v1::SubmitResponse> JobRunner::Submit(const v1::SubmitRequest& re
     if (!job.checks.empty()) *event.mutable_checks() = checks;
     event.mutable_account()->ParseFromString(job.account);
     *event.mutable_bundle() = BundleInfoOf(job.bundle_digest, job.bundle_bytes, job.key);
-    ASSIGN_OR_RETURN(const std::string id, store_->InsertJob(job, event.SerializeAsString()));
+    const absl::StatusOr<std::string> inserted = store_->InsertJob(job, event.SerializeAsString());
+    if (absl::IsAlreadyExists(inserted.status())) return AnswerAgain(owner, request.request_id());
+    ASSIGN_OR_RETURN(const std::string id, inserted);
     response.set_job_id(job.id);
     response.set_joined(id != job.id);
     response.set_from_store(id == job.id);
     response.set_state(id == job.id ? v1::SUCCEEDED : v1::QUEUED);
     metrics_->Count(Metric::kJobs, {{"outcome", "from_store"}});
-    options_.log(SubmittedLine(job, id, response));
+    response.set_trace_id(request.trace_id());
+    options_.log(SubmittedLine(job, id, request.trace_id(), response));
+    if (id != job.id) Join(id, request);
     return response;
   }
   metrics_->Count(Metric::kCacheRequests, {{"tier", "result"}, {"result", to_check ? "hit" : "miss"}});
-  const v1::JobEvent event = MakeJobEvent(v1::QUEUED, "queued", "");
-  ASSIGN_OR_RETURN(const std::string id, store_->InsertJob(job, event.SerializeAsString()));
+  // Who waits for a worker learns so at once, before the job has a place.
+  const DeviceWish wish = WishOf(request, checked.options.target);
+  const v1::JobEvent event =
+      MakeJobEvent(v1::QUEUED, "queued",
+                   farm_->FindDevice(wish).has_value()
+                       ? ""
+                       : absl::StrCat("no worker for ", wish.InWords(), "; kinds attached: ", farm_->AttachedKinds()));
+  BeginLog(job.id, request.trace_id());
+  const absl::StatusOr<std::string> inserted = store_->InsertJob(job, event.SerializeAsString());
+  if (!inserted.ok()) EndLog(job.id);
+  // The first of two equal requests at once has it.
+  if (absl::IsAlreadyExists(inserted.status())) return AnswerAgain(owner, request.request_id());
+  ASSIGN_OR_RETURN(const std::string id, inserted);
   response.set_job_id(job.id);
   response.set_joined(id != job.id);
   response.set_from_store(to_check && id == job.id);
   response.set_state(v1::QUEUED);
-  options_.log(SubmittedLine(job, id, response));
-  if (id == job.id) {
-    std::move(count_out).Cancel();  // Loop counts it out
-    absl::MutexLock lock(&mutex_);
-    queue_.Push(owner, id);
+  if (id != job.id) EndLog(job.id);
+  if (options_.logs != nullptr) response.set_trace_id(options_.logs->TraceOf(id));
+  if (response.trace_id().empty()) response.set_trace_id(request.trace_id());
+  options_.log(SubmittedLine(job, id, request.trace_id(), response));
+  if (id != job.id) {
+    Join(id, request);
+    return response;
   }
+  std::move(count_out).Cancel();  // Loop counts it out
+  absl::MutexLock lock(&mutex_);
+  Enqueue(job);
+  return response;
+}
+
+absl::StatusOr<v1::SubmitResponse> JobRunner::AnswerAgain(const std::string& owner, const std::string& request_id) {
+  ASSIGN_OR_RETURN(const JobRow job, store_->FindRequest(owner, request_id));
+  v1::SubmitResponse response;
+  response.set_job_id(job.id);
+  response.set_key(job.key);
+  response.set_state(static_cast<v1::JobState>(job.state));
+  response.set_joined(job.runs_as != job.id);
+  response.set_from_store(job.state == JobPhase::kSucceeded && job.finished_ms == job.created_ms);
+  response.set_trace_id(TraceOf(job));
+  options_.log({LogLevel::kInfo, "submitted again", {{"job", job.runs_as}, {"submission", job.id}}});
   return response;
 }
 
@@ -213,7 +271,8 @@ absl::StatusOr<v1::PlanResponse> JobRunner::Plan(const v1::SubmitRequest& reques
                                                  const std::function<bool()>& hung_up) {
   auto leave = absl::MakeCleanup([this] { --plans_running_; });
   if (++plans_running_ > kMaxPlansAtOnce) {
-    return absl::ResourceExhaustedError(absl::StrCat(kMaxPlansAtOnce, " plans are being made; try again"));
+    return RetryAfter(absl::ResourceExhaustedError(absl::StrCat(kMaxPlansAtOnce, " plans are being made; try again")),
+                      kPauseOfACaller);
   }
   ASSIGN_OR_RETURN(Checked checked, Check(request, hung_up));
   const std::string id = absl::StrCat("plan-", NewJobId());
@@ -270,13 +329,23 @@ absl::StatusOr<JobRow> JobRunner::Cancel(const std::string& submission_id) {
                    store_->LeaveJob(submission_id, event.time_ms(), event.SerializeAsString(), event.error().code(),
                                     event.error().message()));
   if (leaving.ended) {
+    bool never_ran = false;
     {
       absl::MutexLock lock(&mutex_);
       if (auto flag = cancel_flags_.find(job.runs_as); flag != cancel_flags_.end()) *flag->second = true;
-      if (const auto waited = queue_.Remove(job.runs_as)) CountOut(waited->owner);
+      const auto waited = queue_.Remove(job.runs_as);
+      wait_until_.erase(job.runs_as);
+      if (waited.has_value()) CountOut(waited->owner);
+      never_ran = waited.has_value();
     }
     metrics_->Count(Metric::kJobs, {{"outcome", "cancelled"}});
     options_.log({LogLevel::kInfo, "cancelled", {{"job", job.runs_as}}});
+    if (never_ran) EndLog(job.runs_as);
+  }
+  if (leaving.left && !leaving.ended) {
+    const absl::StatusOr<JobRow> goes_on = store_->GetJob(job.runs_as);
+    absl::MutexLock lock(&mutex_);
+    if (goes_on.ok()) queue_.SetPriority(job.runs_as, goes_on->priority);
   }
   hub_.Notify(job.runs_as);
   return store_->FindSubmission(submission_id);

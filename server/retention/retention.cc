@@ -106,6 +106,7 @@ absl::StatusOr<Retention::Collected> Retention::Collect(const RetentionOptions& 
     all.rows.tasks += some.tasks, all.rows.builds += some.builds;
     if (some.jobs + some.results + some.tasks + some.builds == 0) break;
   }
+  if (expire_) expire_(before.jobs_ms);
   std::set<std::string> live;
   RETURN_IF_ERROR(store_->ScanReferences([&](const Reference& reference) { live.insert(reference.digest); },
                                          [&](const std::string&, const std::string& request) {

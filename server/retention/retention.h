@@ -36,6 +36,9 @@ class Retention {
   ~Retention();
   const RetentionOptions& options() const { return options_; }
 
+  // Calls this with the time whose jobs are kept no longer (Unix milliseconds), each time such jobs go. Before Start.
+  void AlsoExpire(std::function<void(int64_t before_ms)> expire) { expire_ = std::move(expire); }
+
   // Collects every `period` from now on, on a thread of its own, until the object is destroyed.
   void Start(absl::Duration period);
 
@@ -79,6 +82,7 @@ class Retention {
   ArtifactStore* const artifacts_;
   const RetentionOptions options_;
   const Log log_;
+  std::function<void(int64_t)> expire_;
   absl::Mutex running_;
   absl::Notification stop_;
   std::thread thread_;

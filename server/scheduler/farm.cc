@@ -122,6 +122,11 @@ bool Farm::IsRegistered(const std::string& worker_id, const std::string& info) c
   return it != attached_.end() && it->second.info == info;
 }
 
+std::string Farm::JobOf(const std::string& worker_id, const std::string& task_id, int64_t fence) const {
+  absl::MutexLock lock(&mutex_);
+  return scheduler_.Holds(worker_id, task_id, fence) ? scheduler_.Find(task_id)->job : "";
+}
+
 struct Farm::Delivery {
   absl::Status status;
   AcceptedRows rows;
@@ -237,20 +242,11 @@ void Farm::Pump() {
   }
 }
 
-// One round of the pump.
-struct Farm::Round {
-  std::vector<std::pair<std::function<void(const FarmAnswer&)>, FarmAnswer>> answers;
-  std::vector<TaskRow> rows;  // that changed
-  AcceptedRows accepted;
-  std::map<std::string, std::shared_ptr<const std::string>> results;  // of rows that are done, by id
-  std::vector<LogLine> leased;
-  bool stopping = false;
-};
-
 void Farm::PumpOnce() {
   Round round = Decide();
   const absl::Status saved = StoreRows(round);
   Publish(saved, &round);
+  DrainSuspects(round);
 }
 
 Farm::Round Farm::Decide() {
@@ -258,6 +254,7 @@ Farm::Round Farm::Decide() {
   absl::MutexLock lock(&mutex_);
   const absl::Time now = clock_();
   round.stopping = stopping_;
+  round.failures_of_a_suspect = scheduler_.config().failures_of_a_suspect;
   // This round may be late, because the store or the machine stood still. Calls that have arrived meanwhile count
   // first, and nobody loses a lease for calls that this server could not take.
   if (const absl::Duration late = now - last_tick_; late > scheduler_.config().heartbeat) scheduler_.Extend(late);
@@ -269,6 +266,7 @@ Farm::Round Farm::Decide() {
                       scheduler_.Renew(poll.worker_id, poll.task_id, poll.fence, poll.stage, now));
   }
   scheduler_.Tick(now);
+  LookAtWindows(&round);
   std::vector<HeldPoll> still_held;
   for (size_t i = 0; i < polls_.size(); ++i) {
     std::optional<FarmAnswer> answer = AnswerTo(polls_[i], renewed[i], now, &round);

@@ -10,12 +10,15 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
+#include "absl/time/clock.h"
 #include "absl/types/span.h"
 #include "compiler/cost/device_model.h"
 #include "runtime/base/steady_clock.h"
@@ -41,7 +44,8 @@ bool IsLocalWorkerName(const std::string& name);
 struct FarmTask {
   TaskType kind = TaskType::kBuild;
   std::string key, device_kind, requirement, description, payload;
-  std::string job;  // the id of the job that asks, for logs
+  std::string job;         // the id of the job that asks, for logs
+  std::string trace = {};  // of that job
   absl::Duration timeout = absl::Seconds(120);
   int threads = 0;
 };
@@ -120,6 +124,9 @@ class Farm {
   // since.
   void HungUp(const std::string& worker_id, const std::shared_ptr<std::atomic<bool>>& gone);
 
+  // The job for whose sake the worker holds this lease; "" if it does not, or if the job is unknown.
+  std::string JobOf(const std::string& worker_id, const std::string& task_id, int64_t fence) const;
+
   // For the compiler. Blocks until each task has an outcome (parallel to `tasks`). Fails with CANCELLED, or with
   // UNAVAILABLE at shutdown.
   absl::StatusOr<std::vector<FarmOutcome>> RunAll(absl::Span<const FarmTask> tasks, const FarmWait& wait);
@@ -146,11 +153,15 @@ class Farm {
   };
   std::vector<WorkerStatusRow> WorkerStatuses() const;
 
-  // Operators. The attached workers with that name, and those that attach under it later, get no new tasks until they
-  // are released. Drain fails with NOT_FOUND if none is attached, Release if that name was not drained.
+  // Operators. The attached workers with that name, and those that attach under it later, get no new tasks within the
+  // window, or until they are released. Drain fails with NOT_FOUND if none is attached, Release if that name was not
+  // drained, INVALID_ARGUMENT for a window that is over. The farm itself drains a worker that fails task after task
+  // that others then do.
   absl::Status Drain(const DrainedWorkerRow& worker);
   absl::StatusOr<DrainedWorkerRow> Release(const std::string& name);
-  std::vector<DrainedWorkerRow> Drained() const;  // by name
+  std::vector<DrainedWorkerRow> Drained() const;  // by name; also those whose window is to come
+  // The clock by which windows begin and end. For tests; before Start.
+  void SetWallClock(std::function<absl::Time()> clock) { wall_clock_ = std::move(clock); }
 
  private:
   struct HeldPoll {
@@ -161,7 +172,18 @@ class Farm {
   // Runs one round: time, assignments, storing, answers. Nobody may see any effect of a round until its rows are on
   // disk.
   void PumpOnce();
-  struct Round;
+  // The decisions of a round, before anybody sees any of them.
+  struct Round {
+    std::vector<std::pair<std::function<void(const FarmAnswer&)>, FarmAnswer>> answers;
+    std::vector<TaskRow> rows;  // that changed
+    AcceptedRows accepted;
+    std::map<std::string, std::shared_ptr<const std::string>> results;  // of rows that are done, by id
+    std::vector<LogLine> leased;
+    bool stopping = false;
+    std::set<std::string> suspects;         // names of workers that are to be drained
+    std::vector<std::string> windows_over;  // names of workers that are drained no longer
+    int failures_of_a_suspect = 0;
+  };
   Round Decide();
   // Returns nothing where the poll waits on.
   std::optional<FarmAnswer> AnswerTo(const HeldPoll& held, bool renewed, absl::Time now, Round* round)
@@ -201,6 +223,11 @@ class Farm {
   std::map<std::string, std::vector<const AttachedWorker*>> DevicesLocked(const DeviceWish& wish) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   std::optional<AttachedWorker> FindDeviceLocked(const DeviceWish& wish) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Lets windows begin and end.
+  void LookAtWindows(Round* round) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Acts on what the round found out about workers, outside the lock.
+  void DrainSuspects(const Round& round);
+  bool IsDrained(const std::string& name) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Passes on to the scheduler whether the workers with that name are drained.
   void ApplyDrain(const std::string& name) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   std::string AttachedKindsLocked() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -235,6 +262,8 @@ class Farm {
   std::map<std::string, std::shared_ptr<const std::string>> results_ ABSL_GUARDED_BY(mutex_);  // by task id
   SchedulerCounts reported_ ABSL_GUARDED_BY(mutex_);
   std::map<std::string, DrainedWorkerRow> drained_ ABSL_GUARDED_BY(mutex_);  // by name
+  std::set<std::string> applied_drains_ ABSL_GUARDED_BY(mutex_);             // those that hold now
+  std::function<absl::Time()> wall_clock_ = absl::Now;
   std::set<std::string> reported_kinds_ ABSL_GUARDED_BY(mutex_);
   std::unique_ptr<Threads::Thread> thread_;
 };

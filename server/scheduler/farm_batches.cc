@@ -31,7 +31,7 @@ absl::Status Farm::AddTasks(Batch* batch) {
     }
     TaskRow row;
     row.key = task.key, row.kind = task.kind, row.device_kind = task.device_kind, row.requirement = task.requirement;
-    row.job = task.job;
+    row.job = task.job, row.trace = task.trace;
     row.description = task.description, row.payload_digest = *payload;
     row.payload_bytes = static_cast<int64_t>(task.payload.size());
     row.timeout_ms = absl::ToInt64Milliseconds(task.timeout), row.threads = task.threads;

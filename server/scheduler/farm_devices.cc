@@ -83,7 +83,7 @@ std::string Farm::AttachedKindsLocked() const {
   for (const WorkerView& view : scheduler_.Workers()) {
     auto it = attached_.find(view.id);
     if (it == attached_.end() || !scheduler_.IsLive(view, now)) continue;
-    if (drained_.count(it->second.name) > 0) {
+    if (IsDrained(it->second.name)) {
       drained.insert(it->second.name);
     } else {
       kinds.insert(it->second.measure_kinds.begin(), it->second.measure_kinds.end());
@@ -113,13 +113,57 @@ std::vector<Farm::WorkerStatusRow> Farm::WorkerStatuses() const {
   return rows;
 }
 
+bool Farm::IsDrained(const std::string& name) const {
+  const auto found = drained_.find(name);
+  return found != drained_.end() && found->second.HoldsAt(absl::ToUnixMillis(wall_clock_()));
+}
+
 void Farm::ApplyDrain(const std::string& name) {
-  const bool drained = drained_.count(name) > 0;
+  const bool drained = IsDrained(name);
+  if (drained) {
+    applied_drains_.insert(name);
+  } else {
+    applied_drains_.erase(name);
+  }
   for (const auto& [id, worker] : attached_) {
     if (worker.name == name) scheduler_.KeepFromTasks(id, drained);
   }
   changed_.SignalAll();
   Wake();
+}
+
+void Farm::LookAtWindows(Round* round) {
+  const int64_t now_ms = absl::ToUnixMillis(wall_clock_());
+  for (auto it = drained_.begin(); it != drained_.end();) {
+    const std::string name = it->first;
+    const bool over = it->second.IsOverAt(now_ms);
+    it = over ? drained_.erase(it) : std::next(it);
+    if (over) round->windows_over.push_back(name);
+    if (IsDrained(name) != (applied_drains_.count(name) > 0)) ApplyDrain(name);
+  }
+  for (const std::string& id : scheduler_.TakeSuspects()) {
+    const auto worker = attached_.find(id);
+    if (worker != attached_.end() && !IsDrained(worker->second.name)) round->suspects.insert(worker->second.name);
+  }
+}
+
+void Farm::DrainSuspects(const Round& round) {
+  for (const std::string& name : round.windows_over) {
+    {
+      absl::MutexLock lock(&mutex_);
+      if (drained_.count(name) > 0) continue;  // an operator has drained it anew
+    }
+    // One that stays is over at the next start, too.
+    (void)store_->RemoveDrainedWorker(name);
+    log_({LogLevel::kInfo, "the window of a drained worker is over", {{"name", name}}});
+  }
+  for (const std::string& name : round.suspects) {
+    const std::string reason =
+        absl::StrCat("it failed ", round.failures_of_a_suspect,
+                     " tasks in a row that other workers then did; look at its driver and its log");
+    const absl::Status drained = Drain({name, reason, "fusiond", absl::ToUnixMillis(wall_clock_()), 0, 0});
+    log_({LogLevel::kError, "worker drained", {{"name", name}, {"reason", reason}, {"error", drained.ToString()}}});
+  }
 }
 
 absl::Status Farm::Drain(const DrainedWorkerRow& worker) {
@@ -134,6 +178,10 @@ absl::Status Farm::Drain(const DrainedWorkerRow& worker) {
   if (names.count(worker.name) == 0) {
     return absl::NotFoundError(absl::StrCat(
         "no worker '", worker.name, "' is attached; attached: ", names.empty() ? "none" : absl::StrJoin(names, ", ")));
+  }
+  if (worker.IsOverAt(absl::ToUnixMillis(wall_clock_())) ||
+      (worker.until_ms > 0 && worker.until_ms <= worker.from_ms)) {
+    return absl::InvalidArgumentError("the window ends before it begins, or is over");
   }
   RETURN_IF_ERROR(store_->PutDrainedWorker(worker));
   absl::MutexLock lock(&mutex_);

@@ -61,7 +61,7 @@ absl::StatusOr<std::string> FarmPlans::Measure(const PlanQuestion& reference, ab
   }
   FarmTask task;
   task.kind = TaskType::kMeasure;
-  task.job = job_.id;
+  task.job = job_.id, task.trace = job_.trace;
   task.device_kind = device.kind;
   task.requirement = requirement;
   task.payload = payload.SerializeAsString();

@@ -32,7 +32,7 @@ v1::BuildUnitProto ToProto(const BuildUnit& unit) {
 FarmTask MeasureTask(const FarmJob& job) {
   FarmTask task;
   task.kind = TaskType::kMeasure;
-  task.job = job.id;
+  task.job = job.id, task.trace = job.trace;
   task.device_kind = job.device.device.kind;
   task.requirement = MeasureRequirement(task.device_kind, job.device.fingerprint);
   task.threads = job.threads;
@@ -131,7 +131,7 @@ absl::StatusOr<std::vector<std::string>> FarmToolchain::Build(absl::Span<const B
   for (size_t t = 0; t < members.size(); ++t) {
     FarmTask task;
     task.kind = TaskType::kBuild;
-    task.job = job_.id;
+    task.job = job_.id, task.trace = job_.trace;
     task.device_kind = units[members[t][0]].kind;
     task.requirement = BuildRequirement(task.device_kind);
     task.payload = payloads[t].SerializeAsString();

@@ -32,8 +32,10 @@ struct FarmJob {
   ArtifactStore* artifacts = nullptr;
   Metrics* metrics = nullptr;
   ProfileSources* sources = nullptr;
-  std::string id;         // of the job, for logs
-  AttachedWorker device;  // the target's device, with its model and fingerprint
+  std::string id;           // of the job, for logs
+  std::string trace = {};   // of the job, for logs
+  std::string tenant = {};  // whose the bundle is
+  AttachedWorker device;    // the target's device, with its model and fingerprint
   int threads = 1;
   absl::Duration queue_timeout = absl::Minutes(10);
   std::function<bool()> cancelled;

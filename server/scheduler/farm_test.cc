@@ -177,6 +177,28 @@ TEST_F(FarmTest, ADrainedWorkerIsNamedAndGetsNoTaskAlsoUnderANewIdAndAfterAResta
   EXPECT_TRUE(store_.DrainedWorkers()->empty());
 }
 
+TEST_F(FarmTest, AWindowBeginsAndEndsByItself) {
+  std::atomic<int64_t> wall_s{1000};
+  farm_.SetWallClock([&] { return absl::FromUnixSeconds(wall_s); });
+  ASSERT_TRUE(farm_.Restore().ok());
+  farm_.Start();
+  AttachDevice("w1", "a device");
+  const auto drain = [&](int64_t from_s, int64_t until_s) {
+    return farm_.Drain({"worker", "new fans", "me", 5, from_s * 1000, until_s * 1000});
+  };
+  EXPECT_TRUE(absl::IsInvalidArgument(drain(0, 999)));
+  EXPECT_TRUE(absl::IsInvalidArgument(drain(3000, 2000)));
+  ASSERT_TRUE(drain(2000, 3000).ok());
+  EXPECT_TRUE(farm_.FindDevice("cpu").has_value()) << "it has not begun";
+  wall_s = 2000;
+  while (farm_.FindDevice("cpu").has_value()) absl::SleepFor(absl::Milliseconds(5));
+  EXPECT_EQ(farm_.AttachedKinds(), "none (drained: worker)");
+  wall_s = 3000;
+  while (!farm_.FindDevice("cpu").has_value()) absl::SleepFor(absl::Milliseconds(5));
+  while (!store_.DrainedWorkers()->empty()) absl::SleepFor(absl::Milliseconds(5));
+  EXPECT_TRUE(absl::IsNotFound(farm_.Release("worker").status()));
+}
+
 TEST_F(FarmTest, OutcomesAreParallelToTheTasks) {
   farm_.Start();
   Attach();

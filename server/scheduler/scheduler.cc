@@ -48,7 +48,10 @@ std::string Scheduler::Add(TaskRow row, absl::Time now) {
   if (known != by_key_.end()) {
     LiveTask& task = tasks_[known->second];
     if (task.waiters++ == 0) task.added_at = task.queued_at = now;
-    if (task.row.job.empty()) task.row.job = std::move(row.job);  // a task from before a restart
+    if (task.row.job.empty()) {  // a task from before a restart
+      task.row.job = std::move(row.job);
+      task.row.trace = std::move(row.trace);
+    }
     return known->second;
   }
   if (const auto done = unasked_.find(row.key); done != unasked_.end()) {
@@ -138,12 +141,30 @@ void Scheduler::EndLease(LiveTask& task) {
   if (worker != workers_.end() && worker->second.view.task_id == task.row.id) worker->second.view.task_id.clear();
 }
 
+void Scheduler::Compare(const std::string& worker_id, const std::string& key) {
+  if (const auto own = workers_.find(worker_id); own != workers_.end()) {
+    own->second.failed.clear();
+    own->second.done_by_others = 0;
+  }
+  const auto task = by_key_.find(key);
+  if (task == by_key_.end()) return;
+  for (const std::string& id : tasks_.at(task->second).tried) {
+    const auto other = workers_.find(id);
+    if (other == workers_.end() || other->second.failed.erase(key) == 0) continue;
+    if (++other->second.done_by_others < config_.failures_of_a_suspect) continue;
+    suspects_.push_back(id);
+    other->second.failed.clear();
+    other->second.done_by_others = 0;
+  }
+}
+
 bool Scheduler::Complete(const std::string& worker_id, const std::string& task_id, int64_t fence, absl::Time now) {
   if (!Holds(worker_id, task_id, fence)) return false;
   LiveTask& task = tasks_[task_id];
   auto worker = workers_.find(task.row.worker);
   if (worker != workers_.end()) ++worker->second.view.tasks_done;
   EndLease(task);
+  Compare(worker_id, task.row.key);
   if (task.waiters == 0) unasked_[task.row.key] = task_id;
   Change(task, TaskPhase::kDone, now);
   return true;
@@ -154,7 +175,13 @@ bool Scheduler::Fail(const std::string& worker_id, const std::string& task_id, i
   if (!Holds(worker_id, task_id, fence)) return false;
   LiveTask& task = tasks_[task_id];
   auto worker = workers_.find(task.row.worker);
-  if (worker != workers_.end()) ++worker->second.view.tasks_failed;
+  constexpr size_t kMostFailed = 64;  // of which it is remembered that the worker failed at them
+  if (worker != workers_.end()) {
+    ++worker->second.view.tasks_failed;
+    std::set<std::string>& failed = worker->second.failed;
+    if (failed.size() >= kMostFailed) failed.erase(failed.begin());
+    failed.insert(task.row.key);
+  }
   EndAttempt(task, error.ToString(), IsDeterministic(task.row, error), now);
   return true;
 }

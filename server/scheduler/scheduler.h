@@ -19,6 +19,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -39,6 +40,8 @@ struct SchedulerConfig {
   absl::Duration schedule_to_close = absl::Hours(48);
   // How long a task from before a restart is kept if nobody asks for it.
   absl::Duration orphan = absl::Minutes(10);
+  // A worker that fails so many tasks in a row, each of which another one then does, is suspect.
+  int failures_of_a_suspect = 3;
 };
 
 // A worker's word about the task that it holds.
@@ -47,8 +50,8 @@ enum class TaskStage { kUnknown, kWaiting, kRunning };
 struct WorkerView {
   std::string id;
   std::set<std::string> offers;  // the requirements that it fulfils
-  bool draining = false;  // takes no new task: by its own word, or kept from it
-  std::string task_id;    // "" = idle
+  bool draining = false;         // takes no new task: by its own word, or kept from it
+  std::string task_id;           // "" = idle
   absl::Time last_seen;
   int64_t tasks_done = 0, tasks_failed = 0;
 };
@@ -113,6 +116,9 @@ class Scheduler {
   // All limits are reached `blind` later: for that long the caller has heard no worker, and that is not their fault.
   void Extend(absl::Duration blind);
 
+  // Returns the workers that have become suspect since the last call. Their failures from before do not count again.
+  std::vector<std::string> TakeSuspects() { return std::exchange(suspects_, {}); }
+
   // Returns the rows that changed since the last call; the caller stores them.
   std::vector<TaskRow> TakeChanged();
 
@@ -144,11 +150,16 @@ class Scheduler {
     WorkerView view;
     bool connected = true;
     bool says_draining = false, kept_from_tasks = false;
+    // Since its last success: keys of tasks at which it failed, and how many such tasks others have done.
+    std::set<std::string> failed;
+    int done_by_others = 0;
   };
 
   void Change(LiveTask& task, TaskPhase state, absl::Time now);
   bool IsUnasked(const TaskRow& row) const;
   void EndLease(LiveTask& task);
+  // The worker has done the task, at which others may have failed.
+  void Compare(const std::string& worker_id, const std::string& key);
   void Poison(LiveTask& task, const std::string& evidence, absl::Time now);
   // Returns which limit the task has reached; "" for none.
   std::string LimitReached(const LiveTask& task, absl::Time now) const;
@@ -158,8 +169,8 @@ class Scheduler {
   const SchedulerConfig config_;
   int64_t last_fence_;
   int64_t next_order_ = 0;
-  std::map<std::string, LiveTask> tasks_;                         // by id
-  std::map<std::string, std::string> by_key_;                     // key to id, for tasks that are not final
+  std::map<std::string, LiveTask> tasks_;      // by id
+  std::map<std::string, std::string> by_key_;  // key to id, for tasks that are not final
   // Key to id, for tasks from before a restart that are done before anybody asked for them again. They are kept as long
   // as orphans: whoever looked into the database just before the result was stored asks just after.
   std::map<std::string, std::string> unasked_;
@@ -168,6 +179,7 @@ class Scheduler {
   std::set<std::string> changed_;
   std::vector<TaskRow> forgotten_changes_;  // changed rows of tasks that are already forgotten
   SchedulerCounts counts_;
+  std::vector<std::string> suspects_;
 };
 
 }  // namespace fusion

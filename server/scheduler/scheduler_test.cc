@@ -42,6 +42,42 @@ TEST_F(SchedulerTest, FirstComeFirstServedUnderRisingFences) {
   EXPECT_FALSE(scheduler_.Assign("w3", now_).has_value());
 }
 
+// A worker whose driver is broken fails each task that it gets, and another one does them.
+TEST_F(SchedulerTest, AWorkerThatFailsWhatOthersDoIsSuspect) {
+  Seen("broken"), Seen("well");
+  const auto fail = [&](const std::string& key) {
+    const std::string id = Add(key);
+    const TaskRow task = *scheduler_.Assign("broken", now_);
+    EXPECT_EQ(task.id, id);
+    EXPECT_TRUE(scheduler_.Fail("broken", id, task.fence, absl::UnavailableError("no driver"), now_));
+  };
+  const auto pass = [&](const std::string& worker) {
+    const TaskRow task = *scheduler_.Assign(worker, now_);
+    EXPECT_TRUE(scheduler_.Complete(worker, task.id, task.fence, now_));
+  };
+  for (const char* key : {"a", "b"}) fail(key), pass("well");
+  EXPECT_TRUE(scheduler_.TakeSuspects().empty()) << "two may be chance";
+  Add("c"), pass("broken");
+  for (const char* key : {"d", "e"}) fail(key), pass("well");
+  EXPECT_TRUE(scheduler_.TakeSuspects().empty()) << "it has done one in between";
+  fail("f"), pass("well");
+  EXPECT_EQ(scheduler_.TakeSuspects(), std::vector<std::string>{"broken"});
+  EXPECT_TRUE(scheduler_.TakeSuspects().empty()) << "once";
+}
+
+TEST_F(SchedulerTest, TasksThatFailOnEveryWorkerMakeNobodySuspect) {
+  Seen("one"), Seen("two");
+  for (int i = 0; i < 10; ++i) {
+    const std::string id = Add(absl::StrCat("bad ", i));
+    for (const char* worker : {"one", "two", "one"}) {
+      const std::optional<TaskRow> task = scheduler_.Assign(worker, now_);
+      if (task.has_value()) scheduler_.Fail(worker, id, task->fence, absl::UnavailableError("fails"), now_);
+    }
+    scheduler_.Release(id, now_);
+  }
+  EXPECT_TRUE(scheduler_.TakeSuspects().empty());
+}
+
 TEST_F(SchedulerTest, AWorkerThatIsKeptFromTasksEndsWhatItRuns) {
   const std::string a = Add("a");
   Add("b");

@@ -238,7 +238,7 @@ absl::StatusOr<std::vector<std::optional<double>>> MemoryStore::MedianLatencies(
   return latencies;
 }
 
-absl::Status MemoryStore::PutBlobs(absl::Span<const BlobRow> blobs) {
+absl::Status MemoryStore::PutBlobs(absl::Span<const BlobRow> blobs, const std::string&) {
   for (const BlobRow& blob : blobs) blobs_.emplace(blob.digest, blob.size_bytes);
   return absl::OkStatus();
 }

@@ -52,7 +52,11 @@ class MemoryStore : public testing::ForwardingStore {
     return std::vector<ModelErrorRow>();
   }
 
-  absl::Status PutBlobs(absl::Span<const BlobRow> blobs) override;
+  absl::Status PutBlobs(absl::Span<const BlobRow> blobs, const std::string& tenant) override;
+  // There is one tenant.
+  absl::StatusOr<std::vector<bool>> AreOfTenant(const std::string&, absl::Span<const std::string> digests) override {
+    return std::vector<bool>(digests.size(), true);
+  }
   absl::StatusOr<std::vector<std::optional<int64_t>>> BlobSizes(absl::Span<const std::string> digests) override;
   int write_queue_depth() const override { return 0; }
 

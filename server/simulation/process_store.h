@@ -109,8 +109,8 @@ class ProcessStore : public testing::ForwardingStore {
   absl::StatusOr<std::vector<std::optional<double>>> MedianLatencies(absl::Span<const std::string> keys) override {
     return Read([&] { return store_->MedianLatencies(keys); });
   }
-  absl::Status PutBlobs(absl::Span<const BlobRow> blobs) override {
-    return threads_->killed() ? Dead() : store_->PutBlobs(blobs);
+  absl::Status PutBlobs(absl::Span<const BlobRow> blobs, const std::string& tenant) override {
+    return threads_->killed() ? Dead() : store_->PutBlobs(blobs, tenant);
   }
   absl::StatusOr<std::vector<std::optional<int64_t>>> BlobSizes(absl::Span<const std::string> digests) override {
     if (threads_->killed()) return Dead();

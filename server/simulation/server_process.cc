@@ -21,6 +21,7 @@ SchedulerConfig Scheduling() {
   SchedulerConfig config;
   config.lease = absl::Seconds(3), config.heartbeat = absl::Seconds(1);
   config.close_slack = absl::Seconds(2), config.longest_turn = absl::Seconds(5), config.orphan = absl::Seconds(8);
+  config.failures_of_a_suspect = 1 << 30;  // nobody is here to release a worker that has drained itself
   return config;
 }
 

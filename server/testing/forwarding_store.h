@@ -39,8 +39,12 @@ class ForwardingStore : public Store {
                                    int error_code, const std::string& error_message) override {
     return store_->LeaveJob(submission_id, now_ms, cancelled, error_code, error_message);
   }
-  absl::StatusOr<std::vector<JobRow>> ListJobs(int limit, const std::optional<std::string>& owner) override {
-    return store_->ListJobs(limit, owner);
+  absl::StatusOr<JobRow> FindRequest(const std::string& owner, const std::string& request_id) override {
+    return store_->FindRequest(owner, request_id);
+  }
+  absl::StatusOr<JobPage> PageOfJobs(int limit, const std::optional<std::string>& owner,
+                                     const JobCursor& cursor) override {
+    return store_->PageOfJobs(limit, owner, cursor);
   }
   absl::StatusOr<std::vector<JobRow>> UnfinishedJobs() override { return store_->UnfinishedJobs(); }
   absl::StatusOr<std::vector<JobEventRow>> JobEvents(const std::string& id, int64_t after_seq, int limit) override {
@@ -101,7 +105,13 @@ class ForwardingStore : public Store {
   absl::StatusOr<std::vector<ModelErrorRow>> PlanErrors(const std::string& device_fingerprint) override {
     return store_->PlanErrors(device_fingerprint);
   }
-  absl::Status PutBlobs(absl::Span<const BlobRow> blobs) override { return store_->PutBlobs(blobs); }
+  absl::Status PutBlobs(absl::Span<const BlobRow> blobs, const std::string& tenant) override {
+    return store_->PutBlobs(blobs, tenant);
+  }
+  absl::StatusOr<std::vector<bool>> AreOfTenant(const std::string& tenant,
+                                                absl::Span<const std::string> digests) override {
+    return store_->AreOfTenant(tenant, digests);
+  }
   absl::StatusOr<std::vector<std::optional<int64_t>>> BlobSizes(absl::Span<const std::string> digests) override {
     return store_->BlobSizes(digests);
   }

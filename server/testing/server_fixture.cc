@@ -36,6 +36,7 @@ absl::StatusOr<std::unique_ptr<Server>> ServerFixture::TryStart(std::vector<std:
   options.listen = std::move(listen);
   options.first_worker_grace = absl::Milliseconds(200);
   options.scheduler.lease = options.scheduler.heartbeat = absl::Hours(1);
+  options.identify = identify_;
   options.free_bytes = [this] { return free_bytes_.load(); };
   options.log = [this](const LogLine& line) {
     absl::MutexLock lock(&log_mutex_);

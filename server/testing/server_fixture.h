@@ -35,6 +35,7 @@ class ServerFixture : public ::testing::Test {
   // The answer of grpc.health.v1.Health/Check: 1 is SERVING, 2 is NOT_SERVING, -1 no answer.
   int Health();
 
+  Identify identify_;  // of servers that start from now on; empty: everybody is the socket's owner
   std::atomic<int64_t> free_bytes_{int64_t{1} << 40};  // of the server's disk
   absl::Mutex log_mutex_;
   std::vector<LogLine> log_ ABSL_GUARDED_BY(log_mutex_);

@@ -64,6 +64,15 @@ class Drained(harness.ServerTest):
         self.ctl("job", "watch", job, "-o", self.folder / "drained.fusion")
         self.assertIn("is not drained", self.ctl("worker", "release", "one", code=2).err)
 
+        self.ctl("worker", "drain", "one", "--from", "23:59", "--for", "2h", "--reason", "later")
+        self.assertNotEqual(listed()["state"], "drained", "the window is to come")
+        self.assertRegex(self.ctl("worker", "describe", "one").out, r"drained +from .* 23:59:00 until .* by local: later")
+        self.assertIn("over", self.ctl("worker", "drain", "one", "--until", "2020-01-01 00:00", code=2).err)
+        self.assertIn("say one of them", self.ctl("worker", "drain", "one", "--until", "23:00", "--for", "1h", code=2).err)
+        self.ctl("worker", "drain", "one", "--for", "2s")
+        self.assertEqual(listed()["state"], "drained")
+        self.server.wait_until(lambda: listed()["state"] == "idle", "the window is over")
+
 
 class SeveralDevices(harness.ServerTest):
     server_args = ("--no-local-worker",)

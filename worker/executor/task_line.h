@@ -16,7 +16,8 @@ inline LogLine TaskLine(LogLevel level, std::string message, const v1::Task& tas
           {{"job", task.job_id()},
            {"task", task.task_id()},
            {"kind", v1::TaskKind_Name(task.kind())},
-           {"description", task.description()}}};
+           {"description", task.description()},
+           {"trace", task.trace_id()}}};
 }
 
 }  // namespace fusion

@@ -127,6 +127,16 @@ void LeaseLoop::WaitFor(absl::Duration duration) {
   });
 }
 
+void LeaseLoop::AddLines(v1::SynchronizeRequest* request) {
+  if (options_.lines == nullptr) return;
+  for (v1::LogRecord& record : options_.lines->Take()) *request->add_lines() = std::move(record);
+}
+
+void LeaseLoop::PutBackLines(v1::SynchronizeRequest* request) {
+  if (options_.lines == nullptr || request->lines().empty()) return;
+  options_.lines->PutBack({request->lines().begin(), request->lines().end()});
+}
+
 void LeaseLoop::Run() {
   std::minstd_rand random(std::random_device{}());
   std::uniform_real_distribution<double> jitter(0.5, 1.5);
@@ -145,6 +155,7 @@ void LeaseLoop::Run() {
       request.mutable_current()->set_fence(running_->task.fence());
       if (!finished) request.mutable_current()->set_stage(running_->waiting ? v1::WAITING : v1::RUNNING_TASK);
       if (finished) *request.mutable_current()->mutable_result() = running_->result;
+      AddLines(&request);
     }
     const absl::Duration wait =
         draining || (running_ != nullptr && !finished) ? absl::ZeroDuration() : options_.max_wait;
@@ -152,6 +163,7 @@ void LeaseLoop::Run() {
 
     absl::StatusOr<v1::SynchronizeResponse> response = transport_->Synchronize(request, wait + absl::Seconds(10));
     if (!response.ok()) {
+      PutBackLines(&request);
       if (Aborted() || Draining() != draining) continue;
       if (draining && running_ == nullptr) return;  // there is nothing to deliver
       if (std::string now = Trouble(response.status()); now != trouble)

@@ -16,6 +16,7 @@
 #include "proto/worker_protocol.h"
 #include "runtime/log/log.h"
 #include "worker/executor/task_executor.h"
+#include "worker/lease/job_lines.h"
 #include "worker/lease/transport.h"
 
 namespace fusion {
@@ -28,6 +29,7 @@ struct LeaseOptions {
   // The longest with its jitter is kLongestReconnectPauseMs, within which the server keeps leases over a restart.
   absl::Duration longest_pause = absl::Milliseconds(kLongestReconnectPauseMs / 1.5);
   Log log = NoLog();
+  std::shared_ptr<JobLines> lines = nullptr;  // for the server; null: none. Shared with the log that fills it
 };
 
 class LeaseLoop {
@@ -49,6 +51,9 @@ class LeaseLoop {
 
   void Start(const v1::Task& task);
   void Stop();
+  // Lines about the task go with the call, and once more if it fails.
+  void AddLines(v1::SynchronizeRequest* request);
+  void PutBackLines(v1::SynchronizeRequest* request);
   bool Aborted();
   bool Draining();
   // Sleeps for `duration`, or until the end of the running task, Drain or Abort. The wall clock has no part in it.
