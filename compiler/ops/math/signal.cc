@@ -3,6 +3,7 @@
 // last axis of two.
 #include <algorithm>
 #include <cmath>
+#include <complex>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -78,6 +79,23 @@ absl::Status CheckTransform(const OpContext& context, const Transform& t) {
   return context.Unsupported(absl::StrCat("a transform of length ", t.length, " needs too large a table"));
 }
 
+// e^(2πi·numerator/denominator) with 0 ≤ numerator < denominator. Folded into the first eighth of a turn, so that quarters
+// of a turn are exact and opposite turns differ by signs alone: what cancels in exact arithmetic cancels here, too.
+std::complex<double> RootOfUnity(int64_t numerator, int64_t denominator) {
+  const int64_t turn = 8 * denominator;  // in parts of which an eighth of a turn is a whole number
+  int64_t at = 8 * numerator;
+  const bool below = at > turn / 2;
+  if (below) at = turn - at;
+  const bool left = at > turn / 4;
+  if (left) at = turn / 2 - at;
+  const bool steep = at > turn / 8;
+  if (steep) at = turn / 4 - at;
+  const double angle = 2 * M_PI * static_cast<double>(at) / static_cast<double>(turn);
+  double real = std::cos(angle), imaginary = std::sin(angle);
+  if (steep) std::swap(real, imaginary);
+  return {left ? -real : real, below ? -imaginary : imaginary};
+}
+
 // The factors e^(±2πi·k·n/length) · weight(n) as real matrices: [outputs, terms, components, parts].
 te::TensorId ExponentialTable(te::Builder& b, DType dtype, const Shape& shape, int64_t length, bool inverse,
                               const std::function<double(int64_t n)>& weight) {
@@ -85,9 +103,8 @@ te::TensorId ExponentialTable(te::Builder& b, DType dtype, const Shape& shape, i
   int64_t at = 0;
   for (int64_t k = 0; k < shape[0]; ++k) {
     for (int64_t n = 0; n < shape[1]; ++n) {
-      const double angle =
-          (inverse ? 2 : -2) * M_PI * static_cast<double>(k * n % length) / static_cast<double>(length);
-      const double real = weight(n) * std::cos(angle), imaginary = weight(n) * std::sin(angle);
+      const std::complex<double> root = RootOfUnity(k * n % length, length);
+      const double real = weight(n) * root.real(), imaginary = weight(n) * (inverse ? 1 : -1) * root.imag();
       for (int64_t from = 0; from < shape[2]; ++from) {
         for (int64_t to = 0; to < shape[3]; ++to) {
           table.SetDouble(at++, from == to ? real : from == 0 ? imaginary : -imaginary);

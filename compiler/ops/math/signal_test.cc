@@ -76,6 +76,12 @@ TEST(Dft, OneSided) {
               HasSubstr("onesided=1 needs real input"));
 }
 
+// Factors of quarters of a turn are 0 and ±1, so that of integers there is no rounding.
+TEST(Dft, QuartersOfATurnAreExact) {
+  const auto y = RunOp({"DFT", {F32({1, 8, 1}, {3, 0, 0, 0, 5, 0, 0, 0})}, {}, {1}});
+  EXPECT_THAT(Values(y), ElementsAre(8, 0, -2, 0, 8, 0, -2, 0, 8, 0, -2, 0, 8, 0, -2, 0));
+}
+
 TEST(Stft, FramesTimesWindow) {
   const Tensor x = Wave({1, 20, 1}, 0.4), window = Wave({8}, 0.2);
   const auto y = RunOp({"STFT", {x, I64({}, {6}), window}, {}, {1}});
