@@ -92,6 +92,7 @@ void ServerProcess::Stop() {
 }
 
 absl::Status ServerProcess::Compute(const CompileContext& context) {
+  if (context.cancelled()) return absl::CancelledError("cancelled");  // a stop gives no place back
   world_->history->ComputeBegan();
   const absl::Time until =
       world_->fibers->now() + world_->random->Between(absl::ZeroDuration(), absl::Milliseconds(900));
