@@ -219,6 +219,12 @@ TEST(LayerNormalization, NormalisesTheTrailingAxes) {
   EXPECT_EQ(CountTes({"LayerNormalization", {F32({2, 2}, {1, 3, 10, 30}), F32({2}, {1, 2})}}), 3);
 }
 
+TEST(GroupNormalization, OfNoChannels) {
+  const Tensor x = F32({2, 0, 3}, {}), none = F32({0}, {});
+  EXPECT_THAT(Values(RunOp({"GroupNormalization", {x, none, none}, {{"num_groups", int64_t{2}}}})), ElementsAre());
+  EXPECT_THAT(Values(RunOp({"InstanceNormalization", {x, none, none}})), ElementsAre());
+}
+
 TEST(GroupNormalization, GroupsOfChannels) {
   const Tensor x = F32({1, 4, 1}, {1, 3, 10, 30}), one = F32({4}, {1, 1, 1, 1}), zero = F32({4}, {0, 0, 0, 0});
   EXPECT_THAT(Values(RunOp({"GroupNormalization", {x, one, zero}, {{"num_groups", int64_t{2}}, {"epsilon", 0.0}}})),

@@ -79,8 +79,9 @@ absl::Status CheckTransform(const OpContext& context, const Transform& t) {
   return context.Unsupported(absl::StrCat("a transform of length ", t.length, " needs too large a table"));
 }
 
-// e^(2πi·numerator/denominator) with 0 ≤ numerator < denominator. Folded into the first eighth of a turn, so that quarters
-// of a turn are exact and opposite turns differ by signs alone: what cancels in exact arithmetic cancels here, too.
+// e^(2πi·numerator/denominator) with 0 ≤ numerator < denominator. Folded into the first eighth of a turn, so that
+// quarters of a turn are exact and opposite turns differ by signs alone: what cancels in exact arithmetic cancels here,
+// too.
 std::complex<double> RootOfUnity(int64_t numerator, int64_t denominator) {
   const int64_t turn = 8 * denominator;  // in parts of which an eighth of a turn is a whole number
   int64_t at = 8 * numerator;

@@ -192,7 +192,7 @@ absl::StatusOr<Types> InferGrouped(const OpContext& context, int64_t groups, boo
   RETURN_IF_ERROR(CheckDomain(context, 0, Domain::kFloat));
   if (context.Rank(0) < 2) return context.Error("input must have a batch and a channel axis");
   const int64_t channels = context.ShapeOf(0)[1];
-  if (groups <= 0 || channels % groups != 0) {
+  if (groups <= 0 ? groups != channels : channels % groups != 0) {
     return context.Error(absl::StrCat("num_groups=", groups, " does not divide C=", channels));
   }
   const bool grouped = per_group && context.ShapeOf(1) == Shape{groups};
@@ -205,7 +205,12 @@ absl::Status LowerGrouped(LowerContext& context, int64_t groups) {
   te::Builder& b = *context.builder;
   const ecg::ValueType& type = context.output_types[0];
   const DType compute = ComputeType(type.dtype);
-  const int64_t channels = type.shape[1], per_group = channels / groups;
+  const int64_t channels = type.shape[1];
+  if (channels == 0) {  // no group has a channel, and there is nothing to normalize
+    context.out[0] = b.Map(context.op, type.dtype, type.shape, [&](const Idx&) { return Imm(type.dtype, 0); });
+    return absl::OkStatus();
+  }
+  const int64_t per_group = channels / groups;
   Shape reduction(type.shape.begin() + 2, type.shape.end());
   if (per_group != 1) reduction.insert(reduction.begin(), per_group);
   const Moments moments = DefineMoments(b, compute, {type.shape[0], groups}, reduction,
