@@ -144,6 +144,8 @@ void CoreWork::EmitSegment(const Tile& tile, size_t number, size_t chunk) {
   const te::Program& program = layer.access.program();
   const Segment& segment = layer.segments[number];
   const std::vector<Region>& tensors = tile.tensors[chunk];
+  // An instance may need only some outputs of a layer (a Split).
+  if (std::all_of(segment.out.begin(), segment.out.end(), [&](te::TensorId out) { return tensors[out].nothing; })) return;
   Emitter::Computation computation;
   computation.kind = segment.unit == SegmentUnit::kMatrix   ? dsa::Kind::kMatrix
                      : segment.unit == SegmentUnit::kGather ? dsa::Kind::kLoad

@@ -109,6 +109,33 @@ TEST(LowerToProgram, ABranchThatConcatenates) {
                 FourCores());
 }
 
+// ShuffleNet's halves: a layer with two outputs.
+TEST(LowerToProgram, AShuffleThatIsSplit) {
+  ExpectNumbers(R"(graph g(%x: f32[2, 4, 6, 6], %z: f32[2, 4, 6, 6]) {
+    %w1: f32[4, 4, 1, 1] = const #3d0000003d000000
+    %w2: f32[4, 4, 3, 3] = const #3d0000003e000000
+    %w3: f32[3, 8, 1, 1] = const #3d0000003f000000
+    %apart: i64[5] = const {2, 2, 4, 6, 6}
+    %joined: i64[4] = const {2, 8, 6, 6}
+    %zero: i64[1] = const {0}
+    %four: i64[1] = const {4}
+    %eight: i64[1] = const {8}
+    %one: i64[1] = const {1}
+    %a: f32[2, 4, 6, 6] = Conv(%x, %w1)
+    %c: f32[2, 8, 6, 6] = Concat(%a, %z) {axis = 1}
+    %r: f32[2, 2, 4, 6, 6] = Reshape(%c, %apart)
+    %t: f32[2, 4, 2, 6, 6] = Transpose(%r) {perm = ints[0, 2, 1, 3, 4]}
+    %u: f32[2, 8, 6, 6] = Reshape(%t, %joined)
+    %s: f32[2, 4, 6, 6] = Slice(%u, %zero, %four, %one)
+    %h: f32[2, 4, 6, 6] = Slice(%u, %four, %eight, %one)
+    %d: f32[2, 4, 6, 6] = Conv(%h, %w2) {pads = ints[1, 1, 1, 1]}
+    %e: f32[2, 8, 6, 6] = Concat(%s, %d) {axis = 1}
+    %y: f32[2, 3, 6, 6] = Conv(%e, %w3)
+    return %y
+  })",
+                FourCores());
+}
+
 TEST(LowerToProgram, DepthwiseAndPooling) {
   ExpectNumbers(R"(graph g(%x: f32[2, 6, 9, 9]) {
     %w: f32[6, 1, 3, 3] = const #3d0000003d000000
