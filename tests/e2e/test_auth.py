@@ -2,32 +2,19 @@
 import json
 import os
 import pathlib
-import re
 import stat
 import subprocess
 import unittest
 
-import certificates
 import harness
 import onnx_model
+import tls_server
 
 
-class Tokens(harness.ServerTest):
+class Tokens(tls_server.TlsServerTest):
     """A server with TLS on a port. Its owner comes by the socket."""
     # No worker: a submitted job waits, so that its watch stays open.
     server_args = ("--no-local-worker",)
-
-    @classmethod
-    def setUpClass(cls):
-        cls.folder = pathlib.Path(harness.tempfile.mkdtemp(prefix="fusion-e2e-"))
-        cls.addClassCleanup(harness.shutil.rmtree, cls.folder, ignore_errors=True)
-        cls.authority = certificates.Authority(cls.folder / "ca", "ca")
-        certificate, key = cls.authority.issue(cls.folder / "tls", "server", "DNS:localhost")
-        cls.server = harness.Server(cls.folder, *cls.server_args, "--listen", "localhost:0", "--tls-cert", certificate,
-                                    "--tls-key", key)
-        cls.addClassCleanup(cls.server.stop)
-        cls.server.start()
-        cls.address = re.search(r"addresses=\S*?(localhost:\d+)", cls.server.log_text()).group(1)
 
     def token(self, name, *roles, extra=()):
         """Made on the socket; the file that holds it, and its id."""

@@ -1,27 +1,15 @@
 """Tenants: models, bundles and jobs of one are nothing to another."""
 import json
-import pathlib
-import re
 import subprocess
 import unittest
 
-import certificates
 import harness
 import onnx_model
+import tls_server
 
 
-class Tenants(harness.ServerTest):
-    @classmethod
-    def setUpClass(cls):
-        cls.folder = pathlib.Path(harness.tempfile.mkdtemp(prefix="fusion-e2e-"))
-        cls.addClassCleanup(harness.shutil.rmtree, cls.folder, ignore_errors=True)
-        cls.authority = certificates.Authority(cls.folder / "ca", "ca")
-        certificate, key = cls.authority.issue(cls.folder / "tls", "server", "DNS:localhost")
-        cls.server = harness.Server(cls.folder, "--no-local-worker", "--listen", "localhost:0", "--tls-cert", certificate,
-                                    "--tls-key", key)
-        cls.addClassCleanup(cls.server.stop)
-        cls.server.start()
-        cls.address = re.search(r"addresses=\S*?(localhost:\d+)", cls.server.log_text()).group(1)
+class Tenants(tls_server.TlsServerTest):
+    server_args = ("--no-local-worker",)
 
     def as_tenant(self, token, *args, code=0):
         command = [harness.BIN / "fusionctl", "--server", self.address, "--tls-ca", self.authority.file, "--token-file",
