@@ -25,22 +25,31 @@ absl::StatusOr<LoweredGraph> LoweredGraph::Make(const Graph& source) {
   return LoweredGraph(std::move(owned), std::move(computed), std::move(lowered));
 }
 
-absl::StatusOr<std::vector<Tensor>> LoweredGraph::Run(const std::vector<Tensor>& inputs,
-                                                      const te::InterpretOptions& options) const {
+const Tensor* LoweredGraph::ConstantOf(te::TensorId tensor) const {
+  const ValueId value =
+      tensor < static_cast<te::TensorId>(lowered_.value_of_tensor.size()) ? lowered_.value_of_tensor[tensor] : kNone;
+  const std::optional<Tensor>& constant =
+      value == kNone ? lowered_.program.tensors[tensor].constant : graph_->value(value).constant;
+  return constant.has_value() ? &*constant : nullptr;
+}
+
+absl::StatusOr<std::vector<Tensor>> LoweredGraph::RunAs(const te::Program& program, const std::vector<Tensor>& inputs,
+                                                        const te::InterpretOptions& options) const {
   std::map<ValueId, Tensor> known;
   for (size_t i = 0; i < graph_->inputs().size(); ++i) known[graph_->inputs()[i]] = inputs[i];
+  const auto numbered = static_cast<te::TensorId>(lowered_.value_of_tensor.size());
   std::vector<Tensor> arguments;
-  for (te::TensorId id : lowered_.program.inputs) {
-    const ValueId value = lowered_.value_of_tensor[id];
+  for (te::TensorId id : program.inputs) {
+    const ValueId value = id < numbered ? lowered_.value_of_tensor[id] : kNone;
     if (value == kNone) {
-      arguments.emplace_back();  // a table that a lowering made carries its own bytes
+      arguments.emplace_back();  // a table that a lowering or a pass made carries its own bytes
     } else if (graph_->value(value).constant.has_value()) {
       arguments.push_back(*graph_->value(value).constant);
     } else {
       arguments.push_back(known[value]);
     }
   }
-  ASSIGN_OR_RETURN(const std::vector<Tensor> results, te::Interpret(lowered_.program, arguments, options));
+  ASSIGN_OR_RETURN(const std::vector<Tensor> results, te::Interpret(program, arguments, options));
   for (size_t i = 0; i < computed_.size(); ++i) known[computed_[i]] = results[i];
   std::vector<Tensor> outputs;
   for (ValueId id : graph_->outputs()) {

@@ -22,7 +22,17 @@ class LoweredGraph {
   // As Interpret below. Nothing of the graph is inferred again, so the floating-point mode of the thread concerns the
   // run alone.
   absl::StatusOr<std::vector<Tensor>> Run(const std::vector<Tensor>& inputs,
-                                          const te::InterpretOptions& options = {}) const;
+                                          const te::InterpretOptions& options = {}) const {
+    return RunAs(lowered_.program, inputs, options);
+  }
+
+  // The graph as one program of tensor expressions, and the value of one of its constants (nullptr: not known here).
+  const te::Program& program() const { return lowered_.program; }
+  const Tensor* ConstantOf(te::TensorId tensor) const;
+
+  // As Run, but of what a pass has made of program(): tensors beyond those of program() carry their own constants.
+  absl::StatusOr<std::vector<Tensor>> RunAs(const te::Program& program, const std::vector<Tensor>& inputs,
+                                            const te::InterpretOptions& options = {}) const;
 
  private:
   LoweredGraph(std::unique_ptr<const Graph> graph, std::vector<ValueId> computed, ops::LoweredFusionBlock lowered)

@@ -415,6 +415,39 @@ TEST_F(InterpreterTest, PerturbedRunsShowWhatRoundingDecides) {
   EXPECT_TRUE(anything);
 }
 
+// 0.25 + 1e-30 is 0.25 to nearest, in every precision at hand. It is a rounded result all the same: in another order
+// 1e-30 is left. 0.25 + 0.5 - 0.75 is 0 in any order.
+TEST_F(InterpreterTest, ASumThatLosesAnOperandIsNotExact) {
+  const TensorId x = Input(DType::kF32, {2, 3});
+  const TensorId y = Input(DType::kF64, {2, 3});
+  const auto at = [&](TensorId t, const Idx& i, int64_t k) { return b_.At(t, {i[0], te::Index(k)}); };
+  for (const TensorId t : {x, y}) {
+    const DType dtype = t == x ? DType::kF32 : DType::kF64;
+    program_.MarkOutput(b_.Map("sum", dtype, {2}, [&](const Idx& i) { return at(t, i, 0) + at(t, i, 1) + at(t, i, 2); }));
+    program_.MarkOutput(
+        b_.Map("difference", dtype, {2}, [&](const Idx& i) { return at(t, i, 0) - at(t, i, 1) - at(t, i, 2); }));
+    program_.MarkOutput(b_.Reduce("reduced", ReductionKind::kSum, dtype, dtype, {2}, {3},
+                                  [&](const Idx& i, const Idx& r) { return b_.At(t, {i[0], r[0]}); }));
+  }
+  const std::vector<double> values = {1e-30, 0.25, -0.25, 0.25, 0.5, -0.75};
+  const std::vector<Tensor> inputs = {Tensor::From<double>(DType::kF32, {2, 3}, values),
+                                      Tensor::From<double>(DType::kF64, {2, 3}, values)};
+  std::vector<double> spreads(6);
+  for (uint64_t run = 1; run <= 8; ++run) {
+    const auto outputs = Interpret(program_, inputs, {.perturb_seed = run * 0x9e3779b97f4a7c15u});
+    ASSERT_TRUE(outputs.ok()) << outputs.status();
+    for (size_t o = 0; o < outputs->size(); ++o) {
+      spreads[o] = std::max(spreads[o], std::fabs((*outputs)[o].GetDouble(0)));
+      EXPECT_EQ((*outputs)[o].GetDouble(1), o % 3 == 1 ? 0.5 : 0) << o;
+    }
+  }
+  for (size_t o = 0; o < spreads.size(); ++o) {
+    const double unit = o < 3 ? 0x1p-23 : 0x1p-52;
+    EXPECT_GT(spreads[o], unit / 64) << o;
+    EXPECT_LT(spreads[o], unit) << o;
+  }
+}
+
 // A machine's function errs alike on equal operands. Drawn one by one, 64 saturated results would never all be below 1.
 TEST_F(InterpreterTest, FunctionsErrAlikeInSomeRuns) {
   const TensorId x = Input(DType::kF32, {64});

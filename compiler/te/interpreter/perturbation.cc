@@ -44,11 +44,17 @@ bool IsShort(double x) {
   return (std::bit_cast<U>(x) & ((U{1} << kSpare) - 1)) == 0;
 }
 
+// Returns what b + c = sum has lost in double precision (Knuth, The Art of Computer Programming 2, 4.2.2, theorem B).
+double LostBySum(double b, double c, double sum) {
+  const double of_c = sum - b;
+  return (b - (sum - of_c)) + (c - of_c);
+}
+
 template <typename F>
-double Perturbed(State& s, double a, double units) {
+double Perturbed(State& s, double a, double units, bool exact) {
   constexpr double kUnit = std::numeric_limits<F>::epsilon();
   const double move = units > 1 && s.alike != 0 ? AlikeMove<F>(s, a) : NextMove(s);
-  const double x = (units <= 1 && IsShort<F>(a)) || !std::isfinite(a) ? a : a * (1 + move * units * kUnit);
+  const double x = exact || !std::isfinite(a) ? a : a * (1 + move * units * kUnit);
   const bool underflows = std::fabs(x) < 1.5 * static_cast<double>(std::numeric_limits<F>::min()) && move < 0;
   return underflows ? 0 : x;
 }
@@ -57,14 +63,26 @@ template <typename F>
 void Perturb(State& s, const Inst& in, int n) {
   double* d = s.D(in.dst);
   const double* a = s.D(in.a);
-  for (int l = 0; l < n; ++l) d[l] = static_cast<double>(static_cast<F>(Perturbed<F>(s, a[l], in.fimm)));
+  for (int l = 0; l < n; ++l) {
+    d[l] = static_cast<double>(static_cast<F>(Perturbed<F>(s, a[l], in.fimm, in.fimm <= 1 && IsShort<F>(a[l]))));
+  }
+}
+
+template <typename F>
+void PerturbSum(State& s, const Inst& in, int n) {
+  double* d = s.D(in.dst);
+  const double *a = s.D(in.a), *b = s.D(in.b), *c = s.D(in.c);
+  for (int l = 0; l < n; ++l) {
+    const bool exact = IsShort<F>(a[l]) && LostBySum(b[l], in.imm < 0 ? -c[l] : c[l], a[l]) == 0;
+    d[l] = static_cast<double>(static_cast<F>(Perturbed<F>(s, a[l], 1, exact)));
+  }
 }
 
 void PerturbNarrowProduct(State& s, const Inst& in, int n) {
   double* d = s.D(in.dst);
   const double* a = s.D(in.a);
   for (int l = 0; l < n; ++l) {
-    const double x = Perturbed<float>(s, a[l], 1);
+    const double x = Perturbed<float>(s, a[l], 1, IsShort<float>(a[l]));
     const auto rounded = static_cast<double>(static_cast<float>(x));
     d[l] = s.fuses && std::isinf(rounded) ? x : rounded;
   }
@@ -173,6 +191,8 @@ double RoundBFloat(double a) { return BFloat16ToFloat(FloatToBFloat16(static_cas
 }  // namespace
 
 LaneKernel PerturbKernel(DType dtype) { return dtype == DType::kF64 ? Perturb<double> : Perturb<float>; }
+
+LaneKernel PerturbSumKernel(DType dtype) { return dtype == DType::kF64 ? PerturbSum<double> : PerturbSum<float>; }
 
 LaneKernel PerturbNarrowProductKernel() { return PerturbNarrowProduct; }
 

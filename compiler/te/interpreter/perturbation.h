@@ -7,11 +7,14 @@
 namespace fusion::te::lanes {
 
 // Monte Carlo arithmetic (interpreter.h): the double a, computed in `dtype`, moves at random by up to fimm units in the
-// last place of the type's arithmetic (f16 and bf16 compute in f32) and is rounded to that type. A sum, product or
+// last place of the type's arithmetic (f16 and bf16 compute in f32) and is rounded to that type. A product or
 // quotient (fimm 1) of few bits does not move, because it is exact. An elementary function (fimm > 1) always moves: it
 // promises no exact values. In every other run it moves equal results alike, as a machine's function does: many results
 // that saturate are then all below 1, or all above.
 LaneKernel PerturbKernel(DType dtype);
+// The same for a = b + c (imm >= 0) or a = b - c (imm < 0). A sum of few bits moves, too, if it has lost an operand's
+// bits: 0.25 + 1e-30 is 0.25, but not exactly.
+LaneKernel PerturbSumKernel(DType dtype);
 // The same for a product in a type narrower than f64. In runs that fuse it with the addition behind it (a fused
 // multiply-add), a product beyond the type's range stays finite, so that adding an infinity to it is not NaN.
 LaneKernel PerturbNarrowProductKernel();

@@ -333,6 +333,11 @@ class TeCompiler {
     if (perturb_ && s.op == Op::kMul && is_float) {
       return Emit({.run = lanes::PerturbNarrowProductKernel(), .a = result.reg}, true, level);
     }
+    if (perturb_ && is_float && (s.op == Op::kAdd || s.op == Op::kSub)) {
+      const int64_t sign = s.op == Op::kSub ? -1 : 1;
+      return Emit({.run = lanes::PerturbSumKernel(s.dtype), .a = result.reg, .b = inst.a, .c = inst.b, .imm = sign},
+                  true, level);
+    }
     const OpRow& row = RowOf(s.op);
     if (perturb_ && is_float && row.units > 0) {
       const double units = row.units;
@@ -485,13 +490,23 @@ class TeCompiler {
     const bool is_float = IsFloat(reduction.acc);
     constexpr uint8_t kLevel = kLane | kStep;
     const int acc = acc_[0].reg;
-    const int result = mask ? NewRegister(is_float) : acc;
+    const bool perturbed_sum = perturb_ && is_float && reduction.kind == ReductionKind::kSum;
+    const int result = mask || perturbed_sum ? NewRegister(is_float) : acc;
+    const int operand = Operand(element, is_float, kLevel);
     code_.step.push_back({.run = KernelOf(kOps[static_cast<int>(reduction.kind)], reduction.acc),
                           .dst = result,
                           .a = acc,
-                          .b = Operand(element, is_float, kLevel),
+                          .b = operand,
                           .level = kLevel});
-    if (perturb_ && is_float && (reduction.kind == ReductionKind::kSum || reduction.kind == ReductionKind::kProd)) {
+    if (perturbed_sum) {
+      code_.step.push_back({.run = lanes::PerturbSumKernel(reduction.acc),
+                            .dst = result,
+                            .a = result,
+                            .b = acc,
+                            .c = operand,
+                            .level = kLevel});
+    }
+    if (perturb_ && is_float && reduction.kind == ReductionKind::kProd) {
       code_.step.push_back(
           {.run = lanes::PerturbKernel(reduction.acc), .dst = result, .a = result, .fimm = 1, .level = kLevel});
     }
@@ -506,6 +521,8 @@ class TeCompiler {
                             .b = acc,
                             .c = c,
                             .level = kLevel});
+    } else if (result != acc) {
+      code_.step.push_back({.run = lanes::MoveD, .dst = acc, .a = result, .level = kLevel});
     }
   }
 

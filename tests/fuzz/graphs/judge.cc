@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "compiler/analysis/interpret.h"
+#include "compiler/schedule/rewrite/minimal_filtering.h"
 #include "runtime/base/epsilon.h"
 #include "runtime/base/status_macros.h"
 #include "runtime/devices/cpu/subnormals.h"
@@ -22,8 +23,10 @@ namespace {
 // another order. Defects move results by far more.
 constexpr double kSpreads = 8;
 constexpr double kUnits = 4;  // for an inexact result on which all runs happen to agree
-// The most that rewriting may add, in units of the largest element of the output.
+// The most that rewriting or minimal filtering may add, in units of the largest element of the output.
 constexpr double kMostWidenedUnits = 64;
+// The sizes of minimal filtering's tiles that kernels use.
+constexpr int64_t kFilteredOutputs[] = {2, 4};
 // Sparsities that the runs use in turn. Most runs perturb everything and measure the spread; the others find
 // differences that need few errors at once.
 constexpr int kSparsities[] = {0, 0, 3, 0, 0, 6};
@@ -73,6 +76,46 @@ bool SameTensors(const std::vector<Tensor>& a, const std::vector<Tensor>& b) {
     const auto bytes = static_cast<size_t>(x.size_bytes());
     return x.shape() == y.shape() && (bytes == 0 || std::memcmp(x.data(), y.data(), bytes) == 0);
   });
+}
+
+// The magnitude of the largest finite element; 0 where elements are no floats.
+double Largest(const Tensor& tensor) {
+  double largest = 0;
+  for (int64_t i = 0; IsFloat(tensor.dtype()) && i < tensor.num_elements(); ++i) {
+    const double size = std::fabs(tensor.GetDouble(i));
+    if (std::isfinite(size)) largest = std::max(largest, size);
+  }
+  return largest;
+}
+
+// The graph's program with every window that qualifies computed by minimal filtering; nullopt if none does.
+std::optional<te::Program> Filtered(const ecg::LoweredGraph& lowered, int64_t outputs) {
+  te::Program program = lowered.program();
+  bool filtered = false;
+  while (std::optional<FilteredProgram> next = FilterMinimally(program, outputs)) {
+    const Tensor* source = lowered.ConstantOf(next->source);
+    if (source == nullptr) return std::nullopt;
+    next->program.tensors[next->filter].constant = movement::Transformed(next->transform, *source);
+    program = std::move(next->program);
+    filtered = true;
+  }
+  if (!filtered) return std::nullopt;
+  return program;
+}
+
+// Whether `moved` is `wanted` but for rounding. Where one of two is no finite number, nothing is said.
+bool IsRoundingOf(const std::vector<Tensor>& wanted, const std::vector<Tensor>& moved) {
+  for (size_t o = 0; o < wanted.size(); ++o) {
+    if (wanted[o].shape() != moved[o].shape()) continue;
+    const bool is_float = IsFloat(wanted[o].dtype());
+    const double most = is_float ? kMostWidenedUnits * Epsilon(wanted[o].dtype()) * Largest(wanted[o]) : 1;
+    for (int64_t i = 0; i < wanted[o].num_elements(); ++i) {
+      const double distance = is_float ? std::fabs(wanted[o].GetDouble(i) - moved[o].GetDouble(i))
+                                       : std::fabs(static_cast<double>(wanted[o].GetInt(i) - moved[o].GetInt(i)));
+      if (std::isfinite(distance) && distance > most) return false;
+    }
+  }
+  return true;
 }
 
 bool SameNumber(double a, double b) { return a == b || (std::isnan(a) && std::isnan(b)); }
@@ -182,18 +225,38 @@ absl::Status WidenByRewriting(const ecg::Graph& rewritten, const std::vector<Ten
   }
   for (size_t o = 0; o < widened.size(); ++o) {
     const Tensor& want = expectation->outputs[o];
-    double largest = 0;
-    for (int64_t i = 0; IsFloat(want.dtype()) && i < want.num_elements(); ++i) {
-      const double size = std::fabs(want.GetDouble(i));
-      if (std::isfinite(size)) largest = std::max(largest, size);
-    }
-    const double most = kMostWidenedUnits * Epsilon(want.dtype()) * largest;
+    const double most = kMostWidenedUnits * Epsilon(want.dtype()) * Largest(want);
     for (int64_t i = 0; i < widened[o].num_elements(); ++i) {
       widened[o].SetDouble(i, std::min(kSpreads * widened[o].GetDouble(i), most));
     }
   }
   expectation->widened = std::move(widened);
   return absl::OkStatus();
+}
+
+absl::Status AddFilteredRuns(const ecg::Graph& rewritten, const std::vector<Tensor>& inputs, int runs,
+                             Expectation* expectation) {
+  ASSIGN_OR_RETURN(const ecg::LoweredGraph lowered, ecg::LoweredGraph::Make(rewritten));
+  bool any = false;
+  for (const int64_t outputs : kFilteredOutputs) {
+    const std::optional<te::Program> program = Filtered(lowered, outputs);
+    if (!program) continue;
+    any = true;
+    const auto run = [&](const te::InterpretOptions& options) -> Outputs {
+      ASSIGN_OR_RETURN(const std::vector<Tensor> all, lowered.RunAs(*program, inputs, options));
+      return conformance::CutToExtents(rewritten, all);
+    };
+    ASSIGN_OR_RETURN(const std::vector<Tensor> centre, run({}));
+    if (!IsRoundingOf(expectation->outputs, centre)) {
+      return absl::FailedPreconditionError(absl::StrCat("filtering with tiles of ", outputs, " is no rounding"));
+    }
+    for (int r = 1; r <= runs; ++r) {
+      ASSIGN_OR_RETURN(auto moved, UnlessImpossible(run(Perturbed(r))));
+      if (moved) expectation->perturbed.push_back(*std::move(moved));
+      expectation->undecided = expectation->undecided || !moved;
+    }
+  }
+  return any ? absl::OkStatus() : absl::FailedPreconditionError("no window is filtered minimally");
 }
 
 Coverage& Coverage::operator+=(const Coverage& other) {

@@ -40,6 +40,14 @@ absl::StatusOr<Expectation> Expect(const ecg::Graph& graph, const std::vector<Te
 absl::Status WidenByRewriting(const ecg::Graph& rewritten, const std::vector<Tensor>& inputs, int runs,
                               Expectation* expectation);
 
+// Adds runs in which the graph's windows are computed by minimal filtering (schedule/rewrite/minimal_filtering.h), with
+// tiles of 2 and of 4 results: its rounding is relative to the largest value of a tile, and an infinity or NaN of the
+// input reaches the whole tile, as compiler/rewrite/README.md says. `rewritten`: what rules have made of the
+// expectation's graph. FAILED_PRECONDITION if no window qualifies, or if filtering moves a finite result by more than a
+// few units of the output's largest element (an integer by more than one): then filtering itself is wrong.
+absl::Status AddFilteredRuns(const ecg::Graph& rewritten, const std::vector<Tensor>& inputs, int runs,
+                             Expectation* expectation);
+
 // Numbers of elements, by how they were compared.
 struct Coverage {
   int64_t exact = 0;      // finite, bit for bit

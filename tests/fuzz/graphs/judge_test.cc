@@ -4,6 +4,8 @@
 
 #include <cmath>
 #include <limits>
+#include <utility>
+#include <vector>
 
 #include "compiler/ecg/run_checks.h"
 #include "compiler/ecg/text.h"
@@ -141,6 +143,69 @@ TEST(JudgeTest, RulesMayAddRoundingButNoError) {
       "  %d: f32[] = const {0.3}\n  %e: f32[4] = Mul(%s, %d)\n  %f: f32[4] = Div(%e, %d)\n"
       "  %v: f32[4] = Sub(%f, %c)\n  return %v\n}\n";
   EXPECT_FALSE(JudgeRewritten(cancels, {6.125, 10, 14, 0}).ok()) << "a rule that cancels digits";
+}
+
+// A window of three taps over 16 channels: eight results, two tiles of four. All numbers are small integers.
+class FilteredJudgeTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    const auto parsed = ecg::Parse(
+        "graph g(%x: f32[1, 16, 10]) {\n  %w: f32[16, 16, 3] = const #404000003f800000\n"
+        "  %v: f32[1, 16, 8] = Conv(%x, %w)\n  return %v\n}\n");
+    ASSERT_TRUE(parsed.ok()) << parsed.status();
+    graph_ = *parsed;
+  }
+
+  static Tensor Input(double first) {
+    Tensor x(DType::kF32, {1, 16, 10});
+    for (int64_t i = 0; i < x.num_elements(); ++i) x.SetDouble(i, static_cast<double>(i % 7) - 3);
+    x.SetDouble(0, first);
+    return x;
+  }
+
+  // The judgement of the true results after `changes` of elements; `filtered`: filtering is allowed for.
+  absl::Status Judge(double first_input, const std::vector<std::pair<int64_t, double>>& changes, bool filtered = true) {
+    const Tensor x = Input(first_input);
+    auto expected = Expect(graph_, {x}, 6);
+    EXPECT_TRUE(expected.ok()) << expected.status();
+    Tensor actual(DType::kF32, {1, 16, 8});
+    for (int64_t i = 0; i < actual.num_elements(); ++i) actual.SetDouble(i, expected->outputs[0].GetDouble(i));
+    for (const auto& [element, value] : changes) actual.SetDouble(element, value);
+    if (filtered) {
+      const absl::Status added = AddFilteredRuns(graph_, {x}, 6, &*expected);
+      EXPECT_TRUE(added.ok()) << added;
+    }
+    Coverage coverage;
+    return Agree(*expected, {actual}, Subnormal::kMayBeZero, &coverage);
+  }
+  double Result(double first_input, int64_t element) {
+    return Expect(graph_, {Input(first_input)}, 1)->outputs[0].GetDouble(element);
+  }
+
+  ecg::Graph graph_;
+};
+
+TEST_F(FilteredJudgeTest, FilteringMayRoundSumsOfIntegers) {
+  const double exact = Result(2, 1);
+  EXPECT_TRUE(Judge(2, {}, false).ok());
+  EXPECT_FALSE(Judge(2, {{1, exact * (1 + 1e-6)}}, false).ok()) << "only filtering rounds";
+  EXPECT_TRUE(Judge(2, {{1, exact * (1 + 1e-6)}}).ok());
+  EXPECT_FALSE(Judge(2, {{1, exact + 1}}).ok()) << "more than rounding";
+}
+
+TEST_F(FilteredJudgeTest, AnInfinityReachesItsTileOnly) {
+  EXPECT_FALSE(Judge(kInf, {{3, kNan}}, false).ok());
+  EXPECT_TRUE(Judge(kInf, {{3, kNan}}).ok());
+  EXPECT_FALSE(Judge(kInf, {{4, kNan}}).ok()) << "the next tile reads no infinity";
+}
+
+TEST_F(FilteredJudgeTest, WithoutAWindowNothingIsAdded) {
+  const auto parsed = ecg::Parse("graph g(%x: f32[4]) {\n  %v: f32[4] = Add(%x, %x)\n  return %v\n}\n");
+  ASSERT_TRUE(parsed.ok()) << parsed.status();
+  auto expected = Expect(*parsed, {Floats({3, 5, 7, 0})}, 1);
+  ASSERT_TRUE(expected.ok()) << expected.status();
+  EXPECT_TRUE(absl::IsFailedPrecondition(AddFilteredRuns(*parsed, {Floats({3, 5, 7, 0})}, 1, &*expected)));
+  EXPECT_EQ(expected->perturbed.size(), 1u);
 }
 
 TEST(JudgeTest, ShapesMustBeEqualUnlessRunsHaveOthers) {
