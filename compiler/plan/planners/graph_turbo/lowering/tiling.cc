@@ -36,6 +36,13 @@ int64_t Canonical(int64_t extent, int64_t factor) {
   return (extent + length - 1) / length;
 }
 
+// The piece in the middle, which has all halos. It is never the last one where that is shorter: two heads of a tensor
+// that is a product's columns reach over many more of these columns than one head does.
+int64_t MiddleOf(int64_t extent, int64_t factor) {
+  const int64_t middle = factor / 2;
+  return middle > 0 && middle + 1 == factor && extent % PieceLength(extent, factor) != 0 ? middle - 1 : middle;
+}
+
 double Bytes(const Region& region, int64_t element_bytes) {
   return static_cast<double>(region.elements()) * static_cast<double>(element_bytes);
 }
@@ -161,8 +168,10 @@ class TilingSearch {
 
   // Fills the order of loops, bytes and cycles. False where an output cannot be cut so.
   bool Evaluate(Tiling* tiling) const {
-    std::vector<int64_t> middle, zero(tiling->factors.size(), 0);
-    for (const int64_t factor : tiling->factors) middle.push_back(factor / 2);
+    std::vector<int64_t> middle;
+    for (size_t d = 0; d < tiling->factors.size(); ++d) {
+      middle.push_back(MiddleOf(request_.outputs[0].ranges[d].length(), tiling->factors[d]));
+    }
     const std::vector<Region> piece = PieceOfOutputs(request_.outputs, tiling->factors, middle);
     if (piece.empty()) return false;
     const ReductionPart part = ChunkPart(layer_, tiling->chunks, tiling->chunks / 2);

@@ -50,6 +50,39 @@ TEST(ChooseTiling, CutsUntilOperandsFit) {
   }
 }
 
+// Two of three heads reach over 32 + 8 columns of the product where a tile has 8 of each head's 32; the last head alone
+// has 8.
+TEST(ChooseTiling, CountsTheLargestTileWhereTheLastIsShorter) {
+  const auto graph = ecg::Parse(R"(graph g(%x: f32[64, 96]) {
+%w: f32[96, 96] = const #0000000000000000
+%p: f32[64, 96] = MatMul(%x, %w)
+%s: i64[3] = const {64, 3, 32}
+%h: f32[64, 3, 32] = Reshape(%p, %s)
+%y: f32[3, 64, 32] = Transpose(%h) {perm = ints[1, 0, 2]}
+return %y
+})");
+  ASSERT_TRUE(graph.ok()) << graph.status();
+  const auto ops = MakeOpGraph(*graph, {{0, 1, 2}}, {4});
+  ASSERT_TRUE(ops.ok()) << ops.status();
+  const Layer layer = MakeLayer(ops->ops[0]);
+  const std::vector<te::TensorId>& inputs = layer.access.program().inputs;
+  for (const int64_t budget : {32768, 16384, 8192, 4096}) {
+    TilingRequest request = RequestFor(layer, 64, 96, budget);
+    request.outputs = {WholeRegion({3, 64, 32})};
+    request.resident.assign(inputs.size(), false);
+    request.weight.assign(inputs.size(), false);
+    const Tiling tiling = ChooseTiling(request, Rates());
+    ASSERT_TRUE(tiling.fits) << budget;
+    for (const std::vector<Region>& tile : TilesOf(request.outputs, tiling)) {
+      const std::vector<Region> tensors = layer.access.Required(tile, ChunkPart(layer, tiling.chunks, 0)).tensors;
+      int64_t bytes = 0;
+      for (const te::TensorId input : inputs) bytes += tensors[input].elements() * request.element_bytes;
+      EXPECT_LE(bytes, budget);
+      EXPECT_LE(static_cast<double>(bytes), tiling.bytes);
+    }
+  }
+}
+
 TEST(ChooseTiling, TakesLongSumsInParts) {
   const Layer layer = Product(1, 4096, 2);
   const Tiling tiling = ChooseTiling(RequestFor(layer, 1, 2, 4096), Rates());
