@@ -6,6 +6,7 @@
 #include <map>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -35,6 +36,8 @@ struct KernelDraft {
   movement::Kernel kernel;
   bool repeats_combinations = false;  // FormRequest
   RegisterRequests registers;         // what the plan says of them
+  // Producer and consumer, as origins, of the hand-overs that the plan asks to stay inside a task.
+  std::set<std::pair<int, int>> inside_tasks;
   std::map<te::TensorId, std::string> not_in_registers;  // of those that are wanted there: why not
   std::vector<int> buffer_of;  // by tensor, -1: none yet; inputs and outputs have theirs from the start
   std::map<te::TensorId, te::Box> scratch_boxes;  // tensors of which a task's scratch holds this box
@@ -60,8 +63,8 @@ struct KernelDraft {
   void Restore(const Saved& saved);
 };
 
-// Fuses and splits the nest's axes, so that addresses are straight, for a phase of its own or for a task. Returns whether a
-// reduction axis was rounded up, which only a register tile can do with.
+// Fuses and splits the nest's axes, so that addresses are straight, for a phase of its own or for a task. Returns
+// whether a reduction axis was rounded up, which only a register tile can do with.
 bool StraightenNest(Nest* nest, KernelDraft* draft, bool in_task = false);
 // The same for a threadgroup tile.
 void StraightenForGroup(Nest* nest, KernelDraft* draft);

@@ -1,5 +1,6 @@
 #include "compiler/schedule/schedule_form.h"
 
+#include <set>
 #include <string>
 #include <utility>
 
@@ -69,6 +70,15 @@ RegisterRequests RegistersAsked(const std::vector<HandOverRequest>& requests) {
   return result;
 }
 
+std::set<std::pair<int, int>> AskedInsideTasks(const std::vector<HandOverRequest>& requests) {
+  std::set<std::pair<int, int>> result;
+  for (const HandOverRequest& request : requests) {
+    const bool inside = request.furthest == Scope::kWarp || request.furthest == Scope::kBlock;
+    if (request.asked && inside) result.emplace(request.producer, request.consumer);
+  }
+  return result;
+}
+
 }  // namespace
 
 absl::StatusOr<ScheduledFusionBlock> ScheduleForm(const te::Program& program,
@@ -78,7 +88,10 @@ absl::StatusOr<ScheduledFusionBlock> ScheduleForm(const te::Program& program,
   if (program.tes.empty()) return absl::InternalError("the fusion block computes nothing");
   KernelDraft draft(program, layouts, device, choices);
   draft.repeats_combinations = request.repeats_combinations;
-  if (request.hand_overs != nullptr) draft.registers = RegistersAsked(*request.hand_overs);
+  if (request.hand_overs != nullptr) {
+    draft.registers = RegistersAsked(*request.hand_overs);
+    draft.inside_tasks = AskedInsideTasks(*request.hand_overs);
+  }
   ScheduledFusionBlock result;
   std::vector<int> ends = request.cuts;
   ends.push_back(static_cast<int>(program.tes.size()));

@@ -6,8 +6,10 @@
 #include <set>
 #include <string>
 #include <tuple>
+#include <utility>
 #include <vector>
 
+#include "compiler/movement/cost.h"
 #include "compiler/movement/print.h"
 #include "compiler/schedule/testing/schedule_text.h"
 
@@ -116,6 +118,60 @@ TEST(ScheduleFusionBlock, FewRowsAreCombinedByTilesOfThem) {
     EXPECT_GE(scheduled.kernel.phases.back().tasks(), 16) << movement::Print(scheduled.kernel);
   }
   EXPECT_TRUE(met);
+}
+
+// The rows of a softmax are fewer than the tasks that forty units want. Its stages share tasks only where the plan asks
+// for that, and then one hand-over that is asked for is enough for all stages of the task.
+TEST(ScheduleFusionBlock, FewTasksOnlyWhereAPlanAsksForTheScratchOfATask) {
+  te::Program program = Stages(R"(te p(%0: f32[48, 4096]) {
+  %1[i0<48]: f32 = max.f32(i1<4096) %0[i0, i1]
+  %2[i2<48, i3<4096]: f32 = exp(sub(%0[i2, i3], %1[i2]))
+  %3[i4<48]: f32 = sum.f32(i5<4096) %2[i4, i5]
+  %4[i6<48, i7<4096]: f32 = div(%2[i6, i7], %3[i6])
+  return %4
+})");
+  for (size_t t = 0; t < program.tes.size(); ++t) program.tes[t].origins = {static_cast<int>(t)};
+  const te::TensorId maximum = program.tes[0].outputs[0];
+  const DeviceModel device = testing::GroupDevice();
+  ASSERT_GT(2 * device.parallel_units, 48);
+  for (const auto& [asked, furthest] : std::vector<std::pair<bool, Scope>>{
+           {true, Scope::kBlock}, {true, Scope::kWarp}, {true, Scope::kDevice}, {false, Scope::kBlock}}) {
+    SCOPED_TRACE(::testing::Message() << asked << ", " << ScopeName(furthest));
+    ScheduleOptions options;
+    options.hand_overs = {{maximum, 0, 1, Scope::kLane, furthest, asked}};
+    const ScheduledFusionBlock scheduled = OrFail(ScheduleFusionBlock(program, {}, device, options));
+    if (asked && furthest <= Scope::kBlock) {
+      ASSERT_EQ(scheduled.kernel.phases.size(), 1u) << scheduled.reason;
+      EXPECT_EQ(scheduled.kernel.phases[0].tasks(), 48);
+      EXPECT_TRUE(scheduled.within.ok()) << scheduled.within;
+    } else {
+      EXPECT_GT(scheduled.kernel.phases.size(), 1u);
+      EXPECT_NE(scheduled.reason.find("only 48 independent tasks"), std::string::npos) << scheduled.reason;
+    }
+  }
+}
+
+// A plan may ask for a task's scratch where only one task is left; it gets that, and the price of idle units with it.
+TEST(ScheduleFusionBlock, ASingleTaskThatAPlanAsksForIsPriced) {
+  te::Program program = Stages(R"(te p(%0: f32[512, 1024]) {
+  %1[]: f32 = sum.f32(i0<512, i1<1024) %0[i0, i1]
+  %2[i2<512, i3<1024]: f32 = div(%0[i2, i3], %1[])
+  return %2
+})");
+  for (size_t t = 0; t < program.tes.size(); ++t) program.tes[t].origins = {static_cast<int>(t)};
+  const DeviceModel device = testing::GroupDevice();
+  const auto scheduled = [&](bool asked) {
+    ScheduleOptions options;
+    options.hand_overs = {{program.tes[0].outputs[0], 0, 1, Scope::kLane, Scope::kBlock, asked}};
+    return OrFail(ScheduleFusionBlock(program, {}, device, options));
+  };
+  const ScheduledFusionBlock one = scheduled(true), phases = scheduled(false);
+  ASSERT_EQ(one.kernel.phases.size(), 1u) << one.reason;
+  EXPECT_EQ(one.kernel.phases[0].tasks(), 1);
+  const auto price = [&](const ScheduledFusionBlock& of) {
+    return movement::EstimateCost(of.kernel, device, device.parallel_units).latency_ns;
+  };
+  EXPECT_GT(price(one), price(phases));
 }
 
 // A sum of everything, then a map over everything. Both are bound by memory, so only the cost between phases differs.

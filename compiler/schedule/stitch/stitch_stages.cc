@@ -170,13 +170,25 @@ absl::StatusOr<std::vector<PhysicalTe>> PhysicalStages(int first, int last, InTa
   return stages;
 }
 
-// Chooses the axes that tasks share out.
-absl::StatusOr<std::vector<GridAxis>> GridFor(const TaskBoxes& task, bool products, InTasks in_tasks,
+// Does the plan ask for a hand-over between these stages to stay inside a task? Then refusing to stitch them for want
+// of tasks would refuse the plan.
+bool AskedInsideTasks(int first, int last, const KernelDraft& draft) {
+  const auto computes = [&](int origin) {
+    return std::any_of(draft.program.tes.begin() + first, draft.program.tes.begin() + last, [&](const te::Te& te) {
+      return std::binary_search(te.origins.begin(), te.origins.end(), origin);
+    });
+  };
+  return std::any_of(draft.inside_tasks.begin(), draft.inside_tasks.end(),
+                     [&](const auto& asked) { return computes(asked.first) && computes(asked.second); });
+}
+
+// Chooses the axes that tasks share out. `accept_few`: even where they are fewer than the device wants.
+absl::StatusOr<std::vector<GridAxis>> GridFor(const TaskBoxes& task, bool products, InTasks in_tasks, bool accept_few,
                                               KernelDraft* draft) {
   const bool tiles = products || in_tasks == InTasks::kHalos;
   const InTasks holds = tiles && HoldsProducts(in_tasks) ? in_tasks : InTasks::kNoProducts;
   ASSIGN_OR_RETURN(std::vector<GridAxis> grid,
-                   ChooseGrid(task, holds, draft->device, &draft->axes, draft->repeats_combinations));
+                   ChooseGrid(task, holds, draft->device, &draft->axes, {draft->repeats_combinations, accept_few}));
   // Windows overlap by little, so each of several axes alone may be shared out at little cost, but perhaps not all of
   // them together. The axes that make most tasks are kept.
   while (in_tasks == InTasks::kWindows && grid.size() > 1 && !task.For(grid).ok()) {
@@ -207,7 +219,8 @@ absl::Status AddStitchedPhase(int first, int last, InTasks in_tasks, const std::
   const LayoutOf layout_of = [draft](TensorId t) { return draft->LayoutOfTensor(t); };
   const TaskBoxes task(draft->program, stages, layout_of, live_out,
                        in_tasks == InTasks::kHalos ? Halos::kRecomputed : Halos::kRefused);
-  ASSIGN_OR_RETURN(const std::vector<GridAxis> grid, GridFor(task, products, in_tasks, draft));
+  const bool accept_few = AskedInsideTasks(first, last, *draft);
+  ASSIGN_OR_RETURN(const std::vector<GridAxis> grid, GridFor(task, products, in_tasks, accept_few, draft));
   ASSIGN_OR_RETURN(const std::vector<te::Box> boxes, task.For(grid));
   movement::Phase phase;
   for (const GridAxis& shared : grid) phase.grid.push_back(shared.number);

@@ -264,7 +264,7 @@ int64_t BoxPoints(const te::Box& box) {
 }
 
 absl::StatusOr<std::vector<GridAxis>> ChooseGrid(const TaskBoxes& task, InTasks holds, const DeviceModel& device,
-                                                 AxisSource* axes, bool repeats) {
+                                                 AxisSource* axes, TooFewTasks too_few) {
   const bool products = holds != InTasks::kNoProducts;
   const TargetStrategy& target = StrategyOf(device);
   const te::Te& main = task.stages().back().te;
@@ -297,7 +297,7 @@ absl::StatusOr<std::vector<GridAxis>> ChooseGrid(const TaskBoxes& task, InTasks 
   if (products && target.tiles_before_tasks) least_tasks = 1;
   if (holds == InTasks::kHalos) least_tasks = 1;  // more tasks repeat more rows, which Seconds weighs
   if (!products && Tasks(grid) < least_tasks) grid = LargeBlocks(task, {}, least_tasks, std::move(grid), axes);
-  if (repeats && !products && Tasks(grid) < least_tasks) {
+  if (too_few.repeat && !products && Tasks(grid) < least_tasks) {
     grid = WithTilesOfAnotherAxis(task, least_tasks, device.vector_bytes / 4, std::move(grid), axes);
   }
   if (products) EnlargeBlocks(task, holds, device, least_tasks, axes, &grid);
@@ -305,7 +305,7 @@ absl::StatusOr<std::vector<GridAxis>> ChooseGrid(const TaskBoxes& task, InTasks 
     return absl::FailedPreconditionError("no tile of the result both fits the task's scratch memory and pays");
   }
   if (!products && target.points_of_an_item > 0) FillGroups(task, device, axes, &grid);
-  if (Tasks(grid) < least_tasks) {
+  if (Tasks(grid) < least_tasks && !too_few.accept) {
     return absl::FailedPreconditionError(absl::StrCat("only ", Tasks(grid), " independent tasks",
                                                       refusal.ok() ? "" : ": ", std::string(refusal.message())));
   }

@@ -20,13 +20,17 @@ enum class InTasks : uint8_t {
   kHalos       // products and windows, where each task computes the halos that its windows need
 };
 
+// What a grid may do where there would be fewer tasks than the device wants.
+struct TooFewTasks {
+  bool repeat = false;  // tasks also take tiles of an axis along which each repeats a little
+  bool accept = false;  // after everything else, few tasks are taken: whoever prices the kernel sees the idle units
+};
+
 // Chooses every axis along which no stage is computed twice, with one point for each task. With products the tasks take
 // tiles, because each task reads the operands of its products again: tiles grow while that saves time by the device's
 // rates. Fails with FAILED_PRECONDITION when too few tasks are left for the device, or when no grid of products fits.
-//
-// `repeats`: where there would be too few tasks, they also take tiles of an axis along which each repeats a little.
 absl::StatusOr<std::vector<GridAxis>> ChooseGrid(const TaskBoxes& task, InTasks holds, const DeviceModel& device,
-                                                 AxisSource* axes, bool repeats = false);
+                                                 AxisSource* axes, TooFewTasks too_few = {});
 
 // The scratch that a task may keep: no more than the core's own cache, unless products make more of it worthwhile.
 int64_t MostScratchBytes(const DeviceModel& device, bool products);

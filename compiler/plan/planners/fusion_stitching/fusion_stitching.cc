@@ -63,6 +63,7 @@ class Stitcher {
  private:
   absl::StatusOr<Settled> Settle(const Pattern& pattern);
   absl::StatusOr<Stitched> FastestGrouping(const Pattern& pattern) const;
+  absl::StatusOr<FusionBlockAccount> FitOneTask(FusionBlock* fusion_block) const;
   FusionBlock FusionBlockOf(const Pattern& pattern) const;
   // Cuts the pattern, in topological order, where the delta evaluator says that least is lost. Nothing if no cut is
   // allowed: then its vertices stay apart.
@@ -109,6 +110,23 @@ FusionBlock Stitcher::FusionBlockOf(const Pattern& pattern) const {
   return fusion_block;
 }
 
+// Fits the fusion block as stages of one task: "we do not stitch ops that involve inter-block communications" (§4.1).
+// Where the schedule refuses, every hand-over is named at the scopes that it has: the schedule then accepts fewer tasks
+// than the device has units, and the estimate says what idle units cost.
+absl::StatusOr<FusionBlockAccount> Stitcher::FitOneTask(FusionBlock* fusion_block) const {
+  absl::Status refusal;
+  for (const bool named : {false, true}) {
+    if (named) fusion_block->inner = InnerHandOvers(graph_, *fusion_block);
+    absl::StatusOr<FusionBlockAccount> fit = oracle_.Fit(graph_, *fusion_block);
+    if (fit.ok() && fit->phases == 1) return fit;
+    if (!refusal.ok()) continue;
+    refusal = !fit.ok() ? fit.status()
+                        : absl::FailedPreconditionError(
+                              absl::StrCat("it would need ", fit->phases - 1, " barriers of the device inside"));
+  }
+  return refusal;
+}
+
 // Sub-roots are the outputs of groups that have a schedule of their own (§4.2). Reductions always are: no schedule
 // computes one again for its readers. Expensive maps are tried as sub-roots, which keeps them in the task's scratch,
 // and as parts of their readers' groups.
@@ -138,17 +156,9 @@ absl::StatusOr<Stitched> Stitcher::FastestGrouping(const Pattern& pattern) const
       fusion_block.inner.push_back(edge);
       fusion_block.inner.back().nearest = Scope::kBlock;
     }
-    const absl::StatusOr<FusionBlockAccount> fit = oracle_.Fit(graph_, fusion_block);
+    const absl::StatusOr<FusionBlockAccount> fit = FitOneTask(&fusion_block);
     if (!fit.ok()) {
       if (refusal.ok()) refusal = fit.status();
-      continue;
-    }
-    if (fit->phases > 1) {
-      // "We do not stitch ops that involve inter-block communications" (§4.1).
-      if (refusal.ok()) {
-        refusal = absl::FailedPreconditionError(
-            absl::StrCat("it would need ", fit->phases - 1, " barriers of the device inside"));
-      }
       continue;
     }
     if (fits && fit->estimate_ns >= best.fused_ns) continue;

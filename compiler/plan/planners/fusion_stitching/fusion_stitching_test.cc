@@ -165,6 +165,16 @@ TEST_F(FusionStitchingTest, WhatCannotBeOneKernelIsCutWhereLeastIsLost) {
   EXPECT_TRUE(refused);
 }
 
+// A schedule may refuse what would leave units idle unless every hand-over is named.
+TEST_F(FusionStitchingTest, HandOversAreNamedWhereTheScheduleRefuses) {
+  oracle_.refuse = [](const ecg::Graph& graph, const FusionBlock& fusion_block) {
+    return fusion_block.inner.size() < InnerHandOvers(graph, fusion_block).size();
+  };
+  EXPECT_THAT(Blocks(Vertices(64, {{"a", {}}, {"b", {"a"}}, {"c", {"b"}}}, "%c")), ElementsAre("a+b+c"));
+  ASSERT_EQ(plan_.fusion_blocks[0].inner.size(), 2u);
+  for (const HandOver& hand_over : plan_.fusion_blocks[0].inner) EXPECT_EQ(hand_over.furthest, Scope::kBlock);
+}
+
 TEST_F(FusionStitchingTest, WhatIsMeasuredSlowerStaysApart) {
   oracle_.source = LatencySource::kMeasured;
   oracle_.latency = [](const ecg::Graph&, const FusionBlock& fusion_block) {

@@ -123,6 +123,8 @@ std::string KernelMerger::Try(const Edge& edge) {
   std::vector<FusionBlock> ways = {FusionBlock(nodes)};
   std::optional<double> gir_ns;
   int64_t gir_units = 0;
+  const int units = device_.parallel_units;
+  const bool barriers_pay = device_.BarrierSeconds(units) < device_.LaunchSeconds(units);
   if (anchors == 0 && described) {
     const double girs_ns = GirNs(&producer) + GirNs(&consumer);
     std::vector<int64_t> units_of_both = {consumer.units};  // parallel structures must match
@@ -134,8 +136,7 @@ std::string KernelMerger::Try(const Edge& edge) {
       return absl::StrFormat("the merged GIR-Graph is modelled at %.2f us against %.2f us apart", merged.ns / 1e3,
                              girs_ns / 1e3);
     }
-    const int units = device_.parallel_units;
-    if (device_.BarrierSeconds(units) < device_.LaunchSeconds(units)) {
+    if (barriers_pay) {
       FusionBlock phases(nodes);
       phases.inner = AcrossPhases(merged.gir);
       if (!phases.inner.empty()) ways.push_back(std::move(phases));
@@ -143,8 +144,21 @@ std::string KernelMerger::Try(const Edge& edge) {
   }
   std::optional<PlannedKernel> best;
   std::string refusal;
-  for (const FusionBlock& way : ways) {
+  for (FusionBlock& way : ways) {
     absl::StatusOr<PlannedKernel> fitting = Fit(way);
+    if (!fitting.ok() && anchors == 0) {
+      // With every hand-over named at the scopes that it has, the schedule accepts fewer tasks than the device has
+      // units, and the estimate says what idle units cost.
+      way.inner = InnerHandOvers(graph_, way);
+      absl::StatusOr<PlannedKernel> named = Fit(way);
+      if (!named.ok() && barriers_pay) {
+        // The schedule may need phases that GIR does not see (a product that wants a grid of its own). Then any
+        // hand-over may cross a barrier.
+        for (HandOver& hand_over : way.inner) hand_over.furthest = Scope::kDevice;
+        named = Fit(way);
+      }
+      if (named.ok()) fitting = std::move(named);
+    }
     if (!fitting.ok()) {
       refusal = std::string(fitting.status().message());
     } else if (!best || fitting->ns < best->ns) {

@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "compiler/plan/planners/power_fusion/testing/operators.h"
 #include "compiler/plan/testing/accepting_oracle.h"
 
@@ -82,6 +84,49 @@ TEST(KernelMerger, TheScheduleRefuses) {
   const Merged merged("graph g(%x: f32[64]) {\n %a: f32[64] = Exp(%x)\n %b: f32[64] = Neg(%a)\n return %b\n}", &oracle);
   EXPECT_THAT(merged.Names(), ElementsAre("a", "b"));
   EXPECT_EQ(merged.Refusal("a", "b"), "the test refuses it");
+}
+
+// A schedule may refuse what would leave units idle unless every hand-over is named.
+TEST(KernelMerger, HandOversAreNamedWhereTheScheduleRefuses) {
+  AcceptingOracle oracle;
+  bool never = false;
+  oracle.refuse = [&](const ecg::Graph& graph, const FusionBlock& fusion_block) {
+    const size_t all = InnerHandOvers(graph, fusion_block).size();
+    return fusion_block.nodes.size() > 1 && (never || fusion_block.inner.size() < all);
+  };
+  const char* text = R"(graph g(%x: f32[64, 64]) {
+    %axis: i64[1] = const {1}
+    %e: f32[64, 64] = Exp(%x)
+    %s: f32[64, 1] = ReduceSum(%e, %axis)
+    %y: f32[64, 64] = Div(%e, %s)
+    return %y
+  })";
+  const Merged merged(text, &oracle);
+  EXPECT_THAT(merged.Names(), ElementsAre("e+s+y"));
+  for (const HandOver& hand_over : merged.kernels[0].fusion_block.inner) EXPECT_EQ(hand_over.furthest, Scope::kBlock);
+  EXPECT_EQ(merged.kernels[0].fusion_block.inner.size(), 3u);
+  never = true;
+  EXPECT_THAT(Merged(text, &oracle).Names(), ElementsAre("e", "s", "y"));
+}
+
+// The schedule wants a barrier where GIR needs none: a launch costs more than that on a GPU.
+TEST(KernelMerger, HandOversMayCrossABarrierThatGirDoesNotSee) {
+  AcceptingOracle oracle;
+  oracle.refuse = [](const ecg::Graph&, const FusionBlock& fusion_block) {
+    const auto at_device = [](const HandOver& hand_over) { return hand_over.furthest == Scope::kDevice; };
+    return fusion_block.nodes.size() > 1 &&
+           std::none_of(fusion_block.inner.begin(), fusion_block.inner.end(), at_device);
+  };
+  const char* text =
+      "graph g(%x: f32[64, 64]) {\n %a: f32[64, 64] = Exp(%x)\n %b: f32[64, 64] = Neg(%a)\n return %b\n}";
+  DeviceModel gpu = TypicalCore();
+  gpu.kind = "cuda";
+  gpu.launch_s = 4e-6;
+  gpu.barrier_s = 2e-6;
+  EXPECT_THAT(Merged(text, &oracle, gpu).Names(), ElementsAre("a+b"));
+  gpu.barrier_s = 5e-6;
+  EXPECT_THAT(Merged(text, &oracle, gpu).Names(), ElementsAre("a", "b"));
+  EXPECT_THAT(Merged(text, &oracle).Names(), ElementsAre("a", "b")) << "phases of a processor cost what launches cost";
 }
 
 TEST(KernelMerger, SlowerKernelsStayApart) {
