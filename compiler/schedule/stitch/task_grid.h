@@ -20,7 +20,7 @@ enum class InTasks : uint8_t {
   kHalos       // products and windows, where each task computes the halos that its windows need
 };
 
-// What a grid may do where there would be fewer tasks than the device wants.
+// The ways out of having fewer tasks than the device wants.
 struct TooFewTasks {
   bool repeat = false;  // tasks also take tiles of an axis along which each repeats a little
   bool accept = false;  // after everything else, few tasks are taken: whoever prices the kernel sees the idle units
