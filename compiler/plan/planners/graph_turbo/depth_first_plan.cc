@@ -1,10 +1,12 @@
 #include "compiler/plan/planners/graph_turbo/depth_first_plan.h"
 
+#include <optional>
 #include <tuple>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "compiler/plan/planners/graph_turbo/exact_order.h"
 #include "compiler/plan/planners/graph_turbo/order.h"
 
 namespace fusion::graph_turbo {
@@ -62,7 +64,12 @@ DepthFirstPlan MakeDepthFirstPlan(const OpGraph& graph, const Cluster& cluster) 
     plan.order_name = name;
   };
   consider("DFS", DepthFirstOrder(plan.instances));
-  if (!cluster.literal) consider("demand", DemandOrder(plan.instances));
+  if (!cluster.literal) {
+    consider("demand", DemandOrder(plan.instances));
+    const std::optional<std::vector<int>> exact = ExactOrder(
+        plan.instances, BytesOfInstances(graph, sub_graphs, plan.instances), local_bytes * cluster.cores);
+    if (exact) consider("exact", *exact);
+  }
   std::tie(plan.order, plan.bindings, plan.movements, plan.buffers) = std::make_tuple(
       std::move(best.order), std::move(best.bindings), std::move(best.movements), std::move(best.buffers));
   plan.outputs = best.outputs;

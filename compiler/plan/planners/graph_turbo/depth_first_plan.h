@@ -35,7 +35,7 @@ struct DepthFirstPlan {
   Grouping grouping;
   InstanceGraph instances;
   std::vector<int> order;
-  std::string order_name;  // "BFS", "DFS", or "demand"
+  std::string order_name;  // "BFS", "DFS", "demand", or "exact"
   std::vector<Binding> bindings;
   std::vector<Movement> movements;
   std::vector<PlacedBuffer> buffers;
