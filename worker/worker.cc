@@ -18,13 +18,12 @@
 #include "absl/time/clock.h"
 #include "compiler/backends/confinement/confinement.h"
 #include "compiler/backends/cpu/toolchain/clang_toolchain.h"
-#include "compiler/backends/cuda/toolchain/nvrtc_toolchain.h"
-#include "compiler/backends/opencl/toolchain/opencl_toolchain.h"
 #include "compiler/backends/process/child_process.h"
 #include "compiler/cost/device_model.h"
 #include "proto/worker_protocol.h"
 #include "runtime/base/status_macros.h"
 #include "runtime/base/steady_clock.h"
+#include "worker/build/child_toolchain.h"
 #include "worker/executor/build_executor.h"
 #include "worker/executor/decorators.h"
 #include "worker/executor/measure_executor.h"
@@ -126,6 +125,19 @@ ClangToolchainOptions ClangOptions(const WorkerOptions& options) {
   return clang;
 }
 
+// A compiler that is a library.
+absl::StatusOr<std::unique_ptr<LocalToolchain>> CompilerOf(const std::string& kind, const WorkerOptions& options) {
+  ChildToolchainOptions child;
+  child.program = FindBesideThisProgram("fusion-build");
+  if (child.program.empty()) {
+    return absl::FailedPreconditionError("no program fusion-build beside this one, in which such compilers run");
+  }
+  child.kind = kind;
+  child.jobs = options.threads > 0 ? options.threads : UsableCores();
+  child.confined = !options.unconfined;
+  return MakeChildToolchain(std::move(child));
+}
+
 // Whether this worker can confine what others give it.
 absl::Status CheckConfinementOf(const WorkerOptions& options) {
   if (options.unconfined) return absl::OkStatus();
@@ -157,25 +169,26 @@ void OfferSimulation(const WorkerOptions& options, Offer* offer) {
 
 void OfferBuilds(const WorkerOptions& options, Offer* offer) {
   std::vector<std::unique_ptr<LocalToolchain>>& toolchains = offer->toolchains;
-  const ClangToolchainOptions clang = ClangOptions(options);
-  absl::StatusOr<std::unique_ptr<ClangToolchain>> found = ClangToolchain::Create(clang);
-  if (found.ok()) {
-    toolchains.push_back(*std::move(found));
-  } else {
-    options.log({LogLevel::kWarning, "no build tasks for cpu", {{"reason", std::string(found.status().message())}}});
-  }
+  const auto wanted = [&](const char* kind) {
+    return options.build_kinds.empty() || std::count(options.build_kinds.begin(), options.build_kinds.end(), kind) > 0;
+  };
+  const auto offer_builds = [&](const char* kind, LogLevel level, auto toolchain) {
+    if (toolchain.ok()) {
+      toolchains.push_back(*std::move(toolchain));
+    } else {
+      options.log({level,
+                   absl::StrCat("no build tasks for ", kind),
+                   {{"reason", std::string(toolchain.status().message())}}});
+    }
+  };
+  if (wanted("cpu")) offer_builds("cpu", LogLevel::kWarning, ClangToolchain::Create(ClangOptions(options)));
   // The device's driver builds for the device.
-  if (std::count(options.kinds.begin(), options.kinds.end(), "opencl")) toolchains.push_back(MakeOpenClToolchain());
-  // NVRTC builds for GPUs of other machines, too.
-  if (auto nvrtc = MakeNvrtcToolchain(clang.jobs); nvrtc.ok()) toolchains.push_back(*std::move(nvrtc));
-  if (!options.build_kinds.empty()) {
-    toolchains.erase(std::remove_if(toolchains.begin(), toolchains.end(),
-                                    [&](const auto& toolchain) {
-                                      return std::count(options.build_kinds.begin(), options.build_kinds.end(),
-                                                        toolchain->kind()) == 0;
-                                    }),
-                     toolchains.end());
+  if (wanted("opencl") && std::count(options.kinds.begin(), options.kinds.end(), "opencl") > 0) {
+    offer_builds("opencl", LogLevel::kWarning, CompilerOf("opencl", options));
   }
+  // NVRTC builds for GPUs of other machines, too. Most machines have none.
+  const LogLevel level = FindBesideThisProgram("fusion-build").empty() ? LogLevel::kWarning : LogLevel::kDebug;
+  if (wanted("cuda")) offer_builds("cuda", level, CompilerOf("cuda", options));
   std::vector<const LocalToolchain*> builders;
   for (const auto& toolchain : toolchains) {
     v1::ToolchainInfo* info = offer->lease.info.add_toolchains();

@@ -37,17 +37,21 @@ void Append(std::vector<std::string>* all, std::vector<std::string> more) {
   all->insert(all->end(), std::make_move_iterator(more.begin()), std::make_move_iterator(more.end()));
 }
 
-// The driver compiles by programs of the system, keeps what it has made, and uses the devices of GPUs.
-void AddOpenCl(PathRules* rules) {
-  Append(&rules->execute, {"/opt"});
+// The driver compiles by programs of the system and uses the devices of GPUs.
+void AddOpenClDriver(PathRules* rules) {
   Append(&rules->read, {FolderOf("OCL_ICD_VENDORS", "/etc/OpenCL"), "/proc", "/sys"});
+  Append(&rules->write, {"/dev/dri", "/dev/kfd"});
+}
+
+// It also keeps what it has made.
+void AddOpenCl(PathRules* rules) {
+  AddOpenClDriver(rules);
   const std::string caches = FolderOf("XDG_CACHE_HOME", ".cache");
   Append(&rules->write, {MadeFolder(FolderOf("POCL_CACHE_DIR", caches.empty() ? "" : caches + "/pocl")),
-                         FolderOf("TMPDIR", "/tmp"), "/dev/shm", "/dev/dri", "/dev/kfd"});
+                         FolderOf("TMPDIR", "/tmp"), "/dev/shm"});
 }
 
 void AddCuda(PathRules* rules) {
-  Append(&rules->execute, {"/opt"});
   Append(&rules->read, {"/etc/nvidia", "/proc", "/sys"});
   Append(&rules->write, {MadeFolder(FolderOf("CUDA_CACHE_PATH", ".nv")), "/dev/shm", "/dev/nvidiactl",
                          "/dev/nvidia-uvm", "/dev/nvidia-uvm-tools", "/dev/nvidia-modeset", "/dev/nvidia-caps"});
@@ -56,7 +60,7 @@ void AddCuda(PathRules* rules) {
 
 }  // namespace
 
-void LimitResources(int64_t most_data_bytes) {
+void LimitResources(int64_t most_data_bytes, int64_t most_cpu_seconds) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
   const auto limit = [](int resource, rlim_t value) {
@@ -65,7 +69,7 @@ void LimitResources(int64_t most_data_bytes) {
   };
   limit(RLIMIT_CORE, 0);
   limit(RLIMIT_FSIZE, rlim_t{1} << 30);  // kernels are loaded from a file in memory
-  limit(RLIMIT_CPU, 600);
+  limit(RLIMIT_CPU, static_cast<rlim_t>(most_cpu_seconds));
   limit(RLIMIT_DATA, static_cast<rlim_t>(most_data_bytes));
 }
 
@@ -89,6 +93,28 @@ absl::Status Confine(const std::string& kind, const std::vector<std::string>& bu
   } else {
     return absl::InvalidArgumentError(absl::StrCat("no kernels of '", kind, "' can be confined"));
   }
+  return ConfineThisProcess(Profile::kDriver, rules);
+}
+
+absl::Status ConfineBuild(const std::string& kind, const std::string& folder) {
+  constexpr int64_t kMostCpuSecondsOfABatch = 3 * 3600;  // on all cores; the task's deadline comes first
+  LimitResources(kMostDataBytes, kMostCpuSecondsOfABatch);
+  if (kind == "none") return absl::OkStatus();
+  setenv("TMPDIR", folder.c_str(), 1);
+  setenv("XDG_CACHE_HOME", folder.c_str(), 1);
+  setenv("POCL_CACHE_DIR", folder.c_str(), 1);
+  PathRules rules;
+  rules.read = MachinePaths();
+  rules.write = {folder, "/dev/null"};
+  std::vector<std::string> libraries = SystemPaths();
+  Append(&libraries, absl::StrSplit(FolderOf("LD_LIBRARY_PATH", ""), ':', absl::SkipEmpty()));
+  if (kind == "cuda") {
+    Append(&rules.read, libraries);
+    return ConfineThisProcess(Profile::kCompiler, rules);
+  }
+  if (kind != "opencl") return absl::InvalidArgumentError(absl::StrCat("no compiler of '", kind, "' can be confined"));
+  rules.execute = libraries;
+  AddOpenClDriver(&rules);
   return ConfineThisProcess(Profile::kDriver, rules);
 }
 

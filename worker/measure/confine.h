@@ -1,4 +1,4 @@
-// Limits of the process that runs kernels and models of others.
+// Limits of the processes that run kernels and models of others, and compilers on text of others.
 #ifndef FUSION_WORKER_MEASURE_CONFINE_H_
 #define FUSION_WORKER_MEASURE_CONFINE_H_
 
@@ -11,16 +11,22 @@
 namespace fusion {
 
 inline constexpr int64_t kMostDataBytes = int64_t{64} << 30;
+inline constexpr int64_t kMostCpuSeconds = 600;
 
 // Ends this process with its parent, and limits its CPU time, the files it writes and the memory it uses. Memory is
 // limited by RLIMIT_DATA, which counts what is writable and private, not by RLIMIT_AS, which would also count address
 // space that is only reserved: CUDA's driver reserves more than a machine has.
-void LimitResources(int64_t most_data_bytes = kMostDataBytes);
+void LimitResources(int64_t most_data_bytes = kMostDataBytes, int64_t most_cpu_seconds = kMostCpuSeconds);
 
 // Limits resources, and confines the process to what kernels of `kind` ("cpu", "opencl", "cuda") need: these bundles,
 // the system's libraries, and for a kind with a driver its devices, caches and helper programs. "none" leaves it with
 // the limits. Fails with INVALID_ARGUMENT for another kind, and as ConfineThisProcess does.
 absl::Status Confine(const std::string& kind, const std::vector<std::string>& bundles);
+
+// The same for a compiler of `kind` ("opencl", "cuda") that runs in this process: it writes below `folder` only, where
+// its temporary files and caches then are, too, because what a text leaves in a shared cache would get into the
+// binaries of others. OpenCL's may use the devices of GPUs and start programs of the system; NVRTC may do neither.
+absl::Status ConfineBuild(const std::string& kind, const std::string& folder);
 
 }  // namespace fusion
 

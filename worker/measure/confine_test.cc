@@ -35,6 +35,8 @@ TEST(ConfineDeathTest, AnUnknownKindIsRefused) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   EXPECT_EXIT(_exit(Confine("abacus", {}).code() == absl::StatusCode::kInvalidArgument ? 0 : 1),
               testing::ExitedWithCode(0), "");
+  EXPECT_EXIT(_exit(ConfineBuild("abacus", "/tmp").code() == absl::StatusCode::kInvalidArgument ? 0 : 1),
+              testing::ExitedWithCode(0), "");
 }
 
 }  // namespace

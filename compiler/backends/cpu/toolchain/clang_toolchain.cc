@@ -15,11 +15,13 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "compiler/backends/process/child_process.h"
+#include "compiler/backends/process/made_file.h"
 #include "runtime/base/status_macros.h"
 
 namespace fusion {
 namespace {
 
+constexpr int64_t kMostBinaryBytes = int64_t{1} << 30;
 constexpr char kInstall[] = "install it with `apt-get install clang` (any version from 14)";
 
 bool IsArm(const std::string& march) { return absl::StartsWith(march, "armv"); }
@@ -151,9 +153,11 @@ absl::StatusOr<std::string> ClangToolchain::BuildOne(const BuildUnit& unit, cons
   ASSIGN_OR_RETURN(ChildResult linked, RunChild(link, child));
   RETURN_IF_ERROR(ToStatus(linked, "ld on a generated kernel"));
 
-  std::ifstream file(folder + "/kernel.so", std::ios::binary);
-  std::string binary((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
-  if (binary.empty()) return absl::InternalError("ld reported success and wrote nothing");
+  const absl::StatusOr<std::string> binary = ReadMadeFile(folder + "/kernel.so", kMostBinaryBytes);
+  if (!binary.ok() || binary->empty()) {
+    return absl::InternalError(absl::StrCat("ld reported success and wrote no shared object: ",
+                                            binary.ok() ? "it is empty" : std::string(binary.status().message())));
+  }
   std::filesystem::remove_all(folder, error);
   return binary;
 }

@@ -112,6 +112,25 @@ TEST(ClangToolchain, ACompilerThatConnectsOrReadsTheDatabaseIsRefused) {
   std::filesystem::remove_all(folder);
 }
 
+// The worker reads the result with its own rights.
+TEST(ClangToolchain, ACompilerThatLeavesALinkInPlaceOfItsResultReadsNothing) {
+  const std::string folder = absl::StrCat(testing::TempDir(), "/clang_toolchain_link_", getpid());
+  std::filesystem::create_directories(folder);
+  std::ofstream(folder + "/token") << "a secret of the worker";
+  ClangToolchainOptions options;
+  options.compiler = folder + "/clang++";
+  std::ofstream(options.compiler) << "#!/bin/sh\n[ \"$1\" = --version ] && exec clang++ --version\n"
+                                  << "clang++ \"$@\" || exit 1\nln -s " << folder << "/token kernel.so\n";
+  std::filesystem::permissions(options.compiler, std::filesystem::perms::owner_all);
+  options.launcher = {"/bin/sh", "-c", "case $0 in *clang++) exec \"$0\" \"$@\";; esac"};  // ld does nothing
+  const auto toolchain = ClangToolchain::Create(options);
+  ASSERT_TRUE(toolchain.ok()) << toolchain.status();
+  const auto binaries = (*toolchain)->Build({Unit("extern \"C\" int f() { return 1; }")});
+  EXPECT_EQ(binaries.status().code(), absl::StatusCode::kInternal);
+  EXPECT_THAT(std::string(binaries.status().message()), HasSubstr("is no plain file"));
+  std::filesystem::remove_all(folder);
+}
+
 TEST(ClangToolchain, DiagnosticIsInternalAndNothingStays) {
   const std::string folder = testing::TempDir() + "/clang_toolchain_empty";
   std::filesystem::create_directories(folder);
