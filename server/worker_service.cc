@@ -6,6 +6,7 @@
 #include "absl/time/clock.h"
 #include "proto/worker.grpc.pb.h"
 #include "proto/worker_protocol.h"
+#include "runtime/base/sha256.h"
 #include "runtime/base/status_macros.h"
 #include "server/auth/guard.h"
 #include "server/disk_executor.h"
@@ -47,6 +48,9 @@ absl::StatusOr<AttachedWorker> ParseInfo(const std::string& worker_id, const v1:
   }
   for (const v1::ToolchainInfo& toolchain : info.toolchains()) {
     worker.toolchain_kinds.insert(toolchain.kind());
+    // Workers of before this field say only the version.
+    worker.toolchains[toolchain.kind()] = {
+        toolchain.digest().empty() ? Sha256Hex(toolchain.version()) : toolchain.digest(), toolchain.reproduces()};
     absl::StrAppend(&worker.toolchain, worker.toolchain.empty() ? "" : ", ", toolchain.version());
   }
   return worker;
@@ -88,7 +92,7 @@ absl::Status CheckOffer(const Principal& principal, const v1::WorkerInfo& info) 
                                                     " has the roles ", NamesOf(principal.roles), " without ",
                                                     NameOf(role)));
   };
-  if (info.toolchains_size() > 0 && !principal.roles.Has(Role::kBuild)) {
+  if (info.toolchains_size() > 0 && !principal.roles.HasAnyOf({Role::kBuild, Role::kUntrustedBuild})) {
     return refuse("offers to build (--no-build leaves that out)", Role::kBuild);
   }
   if (info.measure_kinds_size() > 0 && !principal.roles.Has(Role::kMeasure)) {
@@ -119,9 +123,12 @@ class WorkerService : public v1::Worker::CallbackService {
   absl::Status Handle(const v1::SynchronizeRequest& request, v1::SynchronizeResponse* response, SyncCall* call) {
     RETURN_IF_ERROR(CheckOffer(call->principal(), request.info()));
     const std::string info = request.info().SerializeAsString();
-    if (!farm_->IsRegistered(request.worker_id(), info)) {
+    const Principal& principal = call->principal();
+    if (!farm_->IsRegistered(request.worker_id(), info, principal.token_id)) {
       ASSIGN_OR_RETURN(AttachedWorker worker, ParseInfo(request.worker_id(), request.info()));
       worker.info = info;
+      worker.token = principal.token_id;
+      worker.trusted_builds = principal.roles.Has(Role::kBuild);
       RETURN_IF_ERROR(farm_->Register(std::move(worker)));
     }
     FarmPoll poll;

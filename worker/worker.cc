@@ -194,6 +194,8 @@ void OfferBuilds(const WorkerOptions& options, Offer* offer) {
     v1::ToolchainInfo* info = offer->lease.info.add_toolchains();
     info->set_kind(toolchain->kind());
     info->set_version(toolchain->version());
+    info->set_digest(toolchain->digest());
+    info->set_reproduces(toolchain->reproduces());
     builders.push_back(toolchain.get());
   }
   if (!builders.empty()) offer->by_kind[v1::BUILD] = std::make_unique<BuildExecutor>(std::move(builders));

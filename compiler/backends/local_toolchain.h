@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "compiler/backends/toolchain.h"
+#include "runtime/base/sha256.h"
 
 namespace fusion {
 
@@ -14,6 +15,10 @@ class LocalToolchain : public Toolchain {
  public:
   virtual const char* kind() const = 0;            // the kind of units that it builds
   virtual const std::string& version() const = 0;  // "clang 14.0.6"
+  // SHA-256, in hex, of what tells it from other toolchains, also of the same version.
+  virtual std::string digest() const { return Sha256Hex(version()); }
+  // Whether it makes the same bytes of the same text on every machine that has it.
+  virtual bool reproduces() const { return false; }
 
   // Thread-safe. `cancelled` may be empty and is called from several threads; soon after it turns true, Build fails
   // with CANCELLED.

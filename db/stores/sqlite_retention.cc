@@ -31,7 +31,8 @@ absl::StatusOr<ExpiredRows> SqliteStore::ExpireRows(const Cutoffs& before, int l
     RETURN_IF_ERROR(Remove(db, "tasks", "id",
                            "SELECT id FROM tasks WHERE state > 2 AND updated_ms < ? ORDER BY updated_ms LIMIT ?",
                            {before.tasks_ms, most}, &expired.tasks));
-    return Remove(db, "builds", "key", "SELECT key FROM builds WHERE created_ms < ? LIMIT ?", {before.builds_ms, most},
+    return Remove(db, "builds", "(key, toolchain, builder)",
+                  "SELECT key, toolchain, builder FROM builds WHERE created_ms < ? LIMIT ?", {before.builds_ms, most},
                   &expired.builds);
   }));
   return expired;

@@ -46,7 +46,7 @@ class SqliteStore : public Store {
   absl::StatusOr<int64_t> LastFence() override;
   absl::Status CancelUnfinishedTasks() override;
 
-  absl::StatusOr<std::vector<std::optional<std::string>>> FindBuilds(absl::Span<const std::string> keys) override;
+  absl::StatusOr<std::vector<std::vector<BuildRow>>> FindBuilds(absl::Span<const std::string> keys) override;
 
   absl::Status PutWorker(const WorkerRow& worker) override;
   absl::Status PutDrainedWorker(const DrainedWorkerRow& worker) override;

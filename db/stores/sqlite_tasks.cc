@@ -80,16 +80,21 @@ absl::Status SqliteStore::CancelUnfinishedTasks() {
   return writer_->Write([](Connection& db) { return db.Run("UPDATE tasks SET state = 5 WHERE state IN (1, 2)"); });
 }
 
-absl::StatusOr<std::vector<std::optional<std::string>>> SqliteStore::FindBuilds(absl::Span<const std::string> keys) {
-  std::vector<std::optional<std::string>> digests(keys.size());
+absl::StatusOr<std::vector<std::vector<BuildRow>>> SqliteStore::FindBuilds(absl::Span<const std::string> keys) {
+  std::vector<std::vector<BuildRow>> found(keys.size());
   RETURN_IF_ERROR(Read([&](Connection& db) -> absl::Status {
     for (size_t i = 0; i < keys.size(); ++i) {
-      RETURN_IF_ERROR(db.Query("SELECT binary_digest FROM builds WHERE key = ?", {keys[i]},
-                               [&](const SqlRow& row) { digests[i] = row.Text(0); }));
+      RETURN_IF_ERROR(
+          db.Query("SELECT binary_digest, created_ms, toolchain, builder, trusted, reproduces FROM builds WHERE key = ? "
+                   "ORDER BY toolchain, builder",
+                   {keys[i]}, [&](const SqlRow& row) {
+                     found[i].push_back({keys[i], row.Text(0), row.Int(1), row.Text(2), row.Text(3), row.Int(4) != 0,
+                                         row.Int(5) != 0});
+                   }));
     }
     return absl::OkStatus();
   }));
-  return digests;
+  return found;
 }
 
 }  // namespace fusion

@@ -1,5 +1,6 @@
 #include "absl/strings/str_cat.h"
 #include "db/stores/sqlite_store.h"
+#include "runtime/base/status_macros.h"
 
 namespace fusion {
 
@@ -14,8 +15,9 @@ absl::Status SqliteStore::InsertToken(const TokenRow& token) {
 }
 
 absl::Status SqliteStore::RevokeToken(const std::string& id, int64_t now_ms) {
-  return writer_->Write([&](Connection& db) {
-    return db.Run("UPDATE tokens SET revoked_ms = ? WHERE id = ? AND revoked_ms = 0", {now_ms, id});
+  return writer_->Write([&](Connection& db) -> absl::Status {
+    RETURN_IF_ERROR(db.Run("UPDATE tokens SET revoked_ms = ? WHERE id = ? AND revoked_ms = 0", {now_ms, id}));
+    return db.Run("DELETE FROM builds WHERE builder = ? AND builder <> ''", {id});
   });
 }
 

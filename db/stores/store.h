@@ -95,9 +95,14 @@ struct TaskRow {
   int64_t created_ms = 0, updated_ms = 0;
 };
 
+// A binary of a unit, as one builder made it.
 struct BuildRow {
   std::string key, binary_digest;
   int64_t created_ms = 0;
+  std::string toolchain = {};  // its digest; "": unknown
+  std::string builder = {};    // the id of the token by which it came; "": it came through the socket
+  bool trusted = true;         // the builder alone suffices
+  bool reproduces = false;     // the toolchain makes the same bytes of the same text, so that builders can be compared
 };
 
 struct WorkerRow {
@@ -155,7 +160,8 @@ struct PlanComparisonRow {
 struct AcceptedRows {
   std::vector<MeasurementRow> measurements = {};
   std::vector<PlanComparisonRow> comparisons = {};
-  std::vector<BuildRow> builds = {};  // each replaces the row with its key
+  // Each replaces the row with its key, toolchain and builder. Those of a builder whose token is revoked are left out.
+  std::vector<BuildRow> builds = {};
 };
 
 // The latency that the cost model expected for a question or a plan, and the measured one.
@@ -293,8 +299,8 @@ class Store {
   virtual absl::StatusOr<int64_t> LastFence() = 0;
   virtual absl::Status CancelUnfinishedTasks() = 0;
 
-  // Builds: the key of a unit and the digest of its binary.
-  virtual absl::StatusOr<std::vector<std::optional<std::string>>> FindBuilds(absl::Span<const std::string> keys) = 0;
+  // Builds: the rows of each unit, by its key; by toolchain and builder.
+  virtual absl::StatusOr<std::vector<std::vector<BuildRow>>> FindBuilds(absl::Span<const std::string> keys) = 0;
 
   // Workers.
   virtual absl::Status PutWorker(const WorkerRow& worker) = 0;  // also adds its device if that is unknown
@@ -346,7 +352,7 @@ class Store {
   virtual absl::StatusOr<std::vector<std::optional<int64_t>>> BlobSizes(absl::Span<const std::string> digests) = 0;
 
   // Tokens. InsertToken fails with ALREADY_EXISTS for an id that is taken. RevokeToken keeps the first time of several,
-  // and does nothing for an unknown id. Tokens answers with all, the oldest first.
+  // removes the builds that came with the token, and does nothing for an unknown id. Tokens answers with all, the oldest first.
   virtual absl::Status InsertToken(const TokenRow& token) = 0;
   virtual absl::Status RevokeToken(const std::string& id, int64_t now_ms) = 0;
   virtual absl::StatusOr<std::vector<TokenRow>> Tokens() = 0;

@@ -354,8 +354,50 @@ TEST_P(StoreConformance, Builds) {
   ASSERT_TRUE(store_->PutTasks({}, {.builds = {{a, "bin1", 1}}}).ok());
   ASSERT_TRUE(store_->PutTasks({}, {.builds = {{a, "bin2", 2}}}).ok());
   auto found = store_->FindBuilds({b, a}).value();
-  EXPECT_FALSE(found[0].has_value());
-  EXPECT_EQ(found[1], "bin2");
+  EXPECT_TRUE(found[0].empty());
+  ASSERT_EQ(found[1].size(), 1u) << "of one builder";
+  EXPECT_EQ(found[1][0].binary_digest, "bin2");
+  EXPECT_EQ(found[1][0].created_ms, 2);
+}
+
+TEST_P(StoreConformance, BuildsAreToldApartByToolchainAndBuilderAndGoWithItsToken) {
+  const std::string a(64, 'a'), b(64, 'b');
+  for (const char* id : {"t1", "t2"}) {
+    ASSERT_TRUE(store_->InsertToken({id, id, std::string(64, *(id + 1)), "untrusted-build", false, 10}).ok());
+  }
+  const BuildRow one{a, "bin1", 5, "clang", "t1", false, true};
+  ASSERT_TRUE(store_
+                  ->PutTasks({}, {.builds = {one,
+                                             {a, "bin2", 6, "clang", "t2", false, true},
+                                             {a, "bin3", 7, "old clang", "t1", false, false},
+                                             {b, "bin4", 8, "clang", ""}}})
+                  .ok());
+  auto found = store_->FindBuilds({a, b}).value();
+  ASSERT_EQ(found[0].size(), 3u);
+  const BuildRow& first = found[0][0];
+  EXPECT_EQ(first.key, a);
+  EXPECT_EQ(first.binary_digest, "bin1");
+  EXPECT_EQ(first.created_ms, 5);
+  EXPECT_EQ(first.toolchain, "clang");
+  EXPECT_EQ(first.builder, "t1");
+  EXPECT_FALSE(first.trusted);
+  EXPECT_TRUE(first.reproduces);
+  EXPECT_FALSE(found[0][2].reproduces);
+  EXPECT_TRUE(found[1][0].trusted);
+
+  ASSERT_TRUE(store_->RevokeToken("t1", 35).ok());
+  ASSERT_TRUE(store_->RevokeToken("", 35).ok()) << "the socket's owner has no token";
+  found = store_->FindBuilds({a, b}).value();
+  ASSERT_EQ(found[0].size(), 1u);
+  EXPECT_EQ(found[0][0].builder, "t2");
+  EXPECT_EQ(found[1].size(), 1u);
+  // A result that was under way when the token was revoked.
+  ASSERT_TRUE(store_->PutTasks({}, {.builds = {one}}).ok());
+  EXPECT_EQ(store_->FindBuilds({a})->at(0).size(), 1u);
+  const auto expired = store_->ExpireRows({0, 0, 7}, 100);
+  ASSERT_TRUE(expired.ok()) << expired.status();
+  EXPECT_EQ(expired->builds, 1);
+  EXPECT_EQ(store_->FindBuilds({b})->at(0).size(), 1u) << "it is younger";
 }
 
 TEST_P(StoreConformance, Blobs) {

@@ -11,8 +11,8 @@ namespace {
 
 constexpr RoleSet kClientOnly = {Role::kClient}, kAdminOnly = {Role::kAdmin};
 constexpr RoleSet kClientOrAdmin = {Role::kClient, Role::kAdmin};
-constexpr RoleSet kWorkers = {Role::kBuild, Role::kMeasure};
-constexpr RoleSet kClientOrWorkers = {Role::kClient, Role::kBuild, Role::kMeasure};
+constexpr RoleSet kWorkers = {Role::kBuild, Role::kUntrustedBuild, Role::kMeasure};
+constexpr RoleSet kClientOrWorkers = {Role::kClient, Role::kBuild, Role::kUntrustedBuild, Role::kMeasure};
 
 // An administrator looks after jobs and submits none. A worker's roles bound its offers, too: see
 // worker_service.cc.
@@ -58,7 +58,7 @@ std::vector<std::string> NameList(RoleSet roles) {
 
 const std::vector<Role>& AllRoles() {
   static const auto* roles =
-      new std::vector<Role>{Role::kClient, Role::kBuild, Role::kMeasure, Role::kAdmin, Role::kJoin};
+      new std::vector<Role>{Role::kClient, Role::kBuild, Role::kUntrustedBuild, Role::kMeasure, Role::kAdmin, Role::kJoin};
   return *roles;
 }
 
@@ -68,6 +68,8 @@ const char* NameOf(Role role) {
       return "client";
     case Role::kBuild:
       return "build";
+    case Role::kUntrustedBuild:
+      return "untrusted-build";
     case Role::kMeasure:
       return "measure";
     case Role::kAdmin:

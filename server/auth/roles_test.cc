@@ -25,7 +25,7 @@ TEST(RolesTest, UnknownNamesAreRefused) {
   for (const char* name : {"", "root", "join", "client,admin ", "ADMIN"}) {
     const auto roles = ParseRoles({"client", name});
     ASSERT_FALSE(roles.ok()) << name;
-    EXPECT_THAT(roles.status().message(), HasSubstr("client or build or measure or admin"));
+    EXPECT_THAT(roles.status().message(), HasSubstr("client or build or untrusted-build or measure or admin"));
   }
 }
 

@@ -62,7 +62,7 @@ absl::StatusOr<TokenBook::Created> TokenBook::Create(const Wanted& wanted) {
     return absl::InvalidArgumentError(absl::StrCat("a token needs a role: ", NamesInWords(RoleSet::All())));
   }
   if (wanted.joins && (wanted.roles.Has(Role::kClient) || wanted.roles.Has(Role::kAdmin))) {
-    return absl::InvalidArgumentError("workers join, with the roles build and measure only");
+    return absl::InvalidArgumentError("workers join, with the roles build, untrusted-build and measure only");
   }
   if (!wanted.tenant.empty()) {
     const bool word = wanted.tenant.size() <= kMostTenantCharacters &&

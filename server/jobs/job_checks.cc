@@ -11,6 +11,7 @@
 #include "runtime/base/status_macros.h"
 #include "runtime/base/steady_clock.h"
 #include "server/jobs/job_messages.h"
+#include "server/scheduler/farm_builds.h"
 
 namespace fusion {
 namespace {

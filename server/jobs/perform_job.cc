@@ -10,6 +10,7 @@
 #include "server/jobs/job_checks.h"
 #include "server/jobs/job_messages.h"
 #include "server/jobs/job_runner.h"
+#include "server/scheduler/farm_builds.h"
 #include "server/scheduler/farm_plans.h"
 
 namespace fusion {

@@ -18,6 +18,7 @@
 #include "server/jobs/job_logs.h"
 #include "server/jobs/job_messages.h"
 #include "server/jobs/job_runner.h"
+#include "server/scheduler/farm_builds.h"
 
 namespace fusion {
 namespace {

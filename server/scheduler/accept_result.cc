@@ -8,7 +8,7 @@
 #include "proto/worker.pb.h"
 #include "runtime/base/quantile.h"
 #include "runtime/base/status_macros.h"
-#include "server/scheduler/farm_tasks.h"
+#include "server/scheduler/farm_builds.h"
 
 namespace fusion {
 namespace {
@@ -17,7 +17,7 @@ constexpr size_t kMaxStoredSamples = 64;
 constexpr size_t kKeyLength = 64;
 
 absl::StatusOr<AcceptedRows> AcceptBuild(ArtifactStore& artifacts, const std::string& payload_bytes,
-                                         const std::string& result) {
+                                         const std::string& result, const AttachedWorker& worker) {
   v1::BuildPayload payload;
   v1::BuildResult built;
   if (!payload.ParseFromString(payload_bytes) || !built.ParseFromString(result) ||
@@ -32,8 +32,10 @@ absl::StatusOr<AcceptedRows> AcceptBuild(ArtifactStore& artifacts, const std::st
                    artifacts.PutAll({built.binaries().begin(), built.binaries().end()}));
   for (int i = 0; i < payload.units_size(); ++i) {
     const v1::BuildUnitProto& unit = payload.units(i);
+    const WorkerToolchain toolchain = worker.ToolchainOf(unit.kind());
     accepted.builds.push_back({BuildUnitKey({unit.kind(), unit.march(), unit.source()}),
-                               binaries[static_cast<size_t>(i)].digest, absl::ToUnixMillis(absl::Now())});
+                               binaries[static_cast<size_t>(i)].digest, absl::ToUnixMillis(absl::Now()),
+                               toolchain.digest, worker.token, worker.trusted_builds, toolchain.reproduces});
   }
   return accepted;
 }
@@ -166,7 +168,7 @@ absl::StatusOr<AcceptedRows> AcceptMeasurement(const TaskRow& task, const std::s
 
 absl::StatusOr<AcceptedRows> AcceptTaskResult(ArtifactStore& artifacts, const TaskRow& task, const std::string& payload,
                                               const std::string& result, const AttachedWorker& worker) {
-  return task.kind == TaskType::kBuild ? AcceptBuild(artifacts, payload, result)
+  return task.kind == TaskType::kBuild ? AcceptBuild(artifacts, payload, result, worker)
                                        : AcceptMeasurement(task, payload, result, worker);
 }
 

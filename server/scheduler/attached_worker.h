@@ -10,14 +10,28 @@
 
 namespace fusion {
 
+// A toolchain that the worker has.
+struct WorkerToolchain {
+  std::string digest = {};  // "": unknown
+  bool reproduces = false;
+};
+
 struct AttachedWorker {
   std::string id, name, version, toolchain;
   std::set<std::string> toolchain_kinds;
+  std::map<std::string, WorkerToolchain> toolchains = {};  // by kind; one that is not there is unknown
   std::set<std::string> measure_kinds;  // empty: the worker only builds, and its device has no kind and no fingerprint
   DeviceModel device;
   std::string fingerprint;
   std::string info;  // serialised v1.WorkerInfo, for listing
   std::map<std::string, std::string> labels = {};
+  std::string token = {};      // the id of the token by which it came; "": through the socket
+  bool trusted_builds = true;  // its binaries count without another builder's
+
+  WorkerToolchain ToolchainOf(const std::string& kind) const {
+    const auto found = toolchains.find(kind);
+    return found == toolchains.end() ? WorkerToolchain() : found->second;
+  }
 };
 
 }  // namespace fusion

@@ -13,6 +13,8 @@
 namespace fusion {
 
 std::string BuildRequirement(const std::string& kind) { return absl::StrCat("build:", kind); }
+std::string TrustedBuildRequirement(const std::string& kind) { return absl::StrCat("build:", kind, ":trusted"); }
+std::string FarmBuilder::Requirement() const { return absl::StrCat("build:", kind, ":", toolchain, ":by:", token); }
 std::string MeasureRequirement(const std::string& kind, const std::string& fingerprint) {
   return absl::StrCat("measure:", kind, ":", fingerprint);
 }
@@ -24,7 +26,11 @@ namespace {
 
 std::set<std::string> OffersOf(const AttachedWorker& worker) {
   std::set<std::string> offers;
-  for (const std::string& kind : worker.toolchain_kinds) offers.insert(BuildRequirement(kind));
+  for (const std::string& kind : worker.toolchain_kinds) {
+    offers.insert(BuildRequirement(kind));
+    if (worker.trusted_builds) offers.insert(TrustedBuildRequirement(kind));
+    offers.insert(FarmBuilder{kind, worker.token, worker.ToolchainOf(kind).digest}.Requirement());
+  }
   for (const std::string& kind : worker.measure_kinds) offers.insert(MeasureRequirement(kind, worker.fingerprint));
   return offers;
 }
@@ -97,6 +103,14 @@ void Farm::Wake() {
 }
 
 absl::Status Farm::Register(AttachedWorker worker) {
+  {
+    // A worker whose id another one knows keeps its leases, and what it builds is held to be its own.
+    absl::MutexLock lock(&mutex_);
+    const auto known = attached_.find(worker.id);
+    if (known != attached_.end() && known->second.token != worker.token) {
+      return absl::PermissionDeniedError("a worker with another token has this id; workers draw theirs at random");
+    }
+  }
   const int64_t now_ms = absl::ToUnixMillis(absl::Now());
   RETURN_IF_ERROR(store_->PutWorker(
       {worker.id, worker.name, worker.device.kind, worker.fingerprint, DeviceModelToJson(worker.device), now_ms}));
@@ -116,10 +130,10 @@ absl::Status Farm::Register(AttachedWorker worker) {
   return absl::OkStatus();
 }
 
-bool Farm::IsRegistered(const std::string& worker_id, const std::string& info) const {
+bool Farm::IsRegistered(const std::string& worker_id, const std::string& info, const std::string& token) const {
   absl::MutexLock lock(&mutex_);
   auto it = attached_.find(worker_id);
-  return it != attached_.end() && it->second.info == info;
+  return it != attached_.end() && it->second.info == info && it->second.token == token;
 }
 
 std::string Farm::JobOf(const std::string& worker_id, const std::string& task_id, int64_t fence) const {

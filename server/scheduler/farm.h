@@ -34,12 +34,24 @@
 namespace fusion {
 
 std::string BuildRequirement(const std::string& kind);                                    // "build:cpu"
+std::string TrustedBuildRequirement(const std::string& kind);                             // "build:cpu:trusted"
 std::string MeasureRequirement(const std::string& kind, const std::string& fingerprint);  // "measure:cpu:<fp>"
 
 // The workers that fusiond starts itself, one for each kind of device, cannot outlive it, so their leases end with the
 // server. Their names are "local" for cpu and "local-opencl" etc. for other kinds.
 std::string LocalWorkerName(const std::string& kind);
 bool IsLocalWorkerName(const std::string& name);
+
+// Workers that build for a kind, have one toolchain and came by one token: their word is one word.
+struct FarmBuilder {
+  std::string kind;
+  std::string token = {};      // "": through the socket
+  std::string toolchain = {};  // its digest
+  bool trusted = true, reproduces = false;
+  std::string name = {};  // of one of the workers, for people
+
+  std::string Requirement() const;  // that only its workers offer
+};
 
 struct FarmTask {
   TaskType kind = TaskType::kBuild;
@@ -114,10 +126,11 @@ class Farm {
   // unchanged for the next start. Idempotent.
   void Stop();
 
-  // For workers. Call Register before a worker's first Poll, and again when the worker's description changes.
+  // For workers. Call Register before a worker's first Poll, and again when the worker's description changes. Fails with
+  // PERMISSION_DENIED for an id that a worker with another token has.
   absl::Status Register(AttachedWorker worker);
-  // Returns whether the worker is attached with exactly this serialised WorkerInfo.
-  bool IsRegistered(const std::string& worker_id, const std::string& info) const;
+  // Returns whether the worker is attached with exactly this serialised WorkerInfo and this token.
+  bool IsRegistered(const std::string& worker_id, const std::string& info, const std::string& token) const;
   // May block on the disk for a result, so it must not be called on a thread of gRPC.
   void Poll(FarmPoll poll);
   // The caller of the poll with this `gone` hung up. The worker counts as disconnected unless it has called again
@@ -133,6 +146,14 @@ class Farm {
 
   // Counts attached workers, idle or not.
   int WorkersThatOffer(const std::string& requirement) const;
+  // The attached builders for that kind, each once, trusted ones first, and otherwise in the order of their tokens.
+  std::vector<FarmBuilder> Builders(const std::string& kind) const;
+  // Waits until `timeout` for a builder for that kind that `fits`.
+  std::optional<FarmBuilder> AwaitBuilder(const std::string& kind,
+                                          const std::function<bool(const FarmBuilder&)>& fits, absl::Duration timeout,
+                                          const std::function<bool()>& cancelled) const;
+  // A line of the server's log.
+  void Say(const LogLine& line) const { log_(line); }
   // Returns an attached worker, with its device model, that fits the wish. Among several devices it is the one with
   // most workers, then the first by name and fingerprint: the ids that workers draw at random decide nothing.
   std::optional<AttachedWorker> FindDevice(const DeviceWish& wish) const;
@@ -219,6 +240,7 @@ class Farm {
   };
   static FarmOutcome OutcomeOf(const FarmTask& task, const Final& final);
   void UpdateMetrics() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  std::vector<FarmBuilder> BuildersLocked(const std::string& kind) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Workers that fit the wish, by the fingerprint of their device.
   std::map<std::string, std::vector<const AttachedWorker*>> DevicesLocked(const DeviceWish& wish) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);

@@ -1,5 +1,6 @@
 // The part of Farm that tells which workers and devices are attached.
 #include <algorithm>
+#include <tuple>
 
 #include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_cat.h"
@@ -15,6 +16,46 @@ namespace fusion {
 int Farm::WorkersThatOffer(const std::string& requirement) const {
   absl::MutexLock lock(&mutex_);
   return scheduler_.WorkersThatOffer(requirement, clock_());
+}
+
+std::vector<FarmBuilder> Farm::BuildersLocked(const std::string& kind) const {
+  const absl::Time now = clock_();
+  std::map<std::tuple<bool, std::string, std::string>, FarmBuilder> builders;
+  for (const WorkerView& view : scheduler_.Workers()) {
+    auto it = attached_.find(view.id);
+    if (it == attached_.end() || view.draining || !scheduler_.IsLive(view, now)) continue;
+    const AttachedWorker& worker = it->second;
+    if (worker.toolchain_kinds.count(kind) == 0) continue;
+    const WorkerToolchain toolchain = worker.ToolchainOf(kind);
+    builders[{!worker.trusted_builds, worker.token, toolchain.digest}] = {
+        kind, worker.token, toolchain.digest, worker.trusted_builds, toolchain.reproduces, worker.name};
+  }
+  std::vector<FarmBuilder> listed;
+  for (auto& [key, builder] : builders) listed.push_back(std::move(builder));
+  return listed;
+}
+
+std::vector<FarmBuilder> Farm::Builders(const std::string& kind) const {
+  absl::MutexLock lock(&mutex_);
+  return BuildersLocked(kind);
+}
+
+std::optional<FarmBuilder> Farm::AwaitBuilder(const std::string& kind,
+                                              const std::function<bool(const FarmBuilder&)>& fits,
+                                              absl::Duration timeout, const std::function<bool()>& cancelled) const {
+  AwakeTime waited(clock_());
+  while (true) {
+    {
+      absl::MutexLock lock(&mutex_);
+      for (const FarmBuilder& builder : BuildersLocked(kind)) {
+        if (fits(builder)) return builder;
+      }
+      waited.Look(clock_());
+      if (waited.passed() >= timeout || stopping_) return std::nullopt;
+      threads_->WaitFor(&changed_, &mutex_, std::min(timeout - waited.passed(), absl::Milliseconds(100)));
+    }
+    if (cancelled && cancelled()) return std::nullopt;
+  }
 }
 
 std::map<std::string, std::vector<const AttachedWorker*>> Farm::DevicesLocked(const DeviceWish& wish) const {

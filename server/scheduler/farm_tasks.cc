@@ -13,20 +13,10 @@
 namespace fusion {
 namespace {
 
-constexpr size_t kUnitsPerTask = 8;  // enough for one worker's cores, few enough to share the units among workers
-constexpr size_t kUnitBytesPerTask = 1 << 20;
 constexpr absl::Duration kModelRunTimeout = absl::Minutes(10);  // fetching the bundles included
 // How long a measurement waits for a worker that could do it.
 constexpr absl::Duration kMeasureQueueTimeout = absl::Seconds(45);
 constexpr absl::Duration kKernelTimeout = absl::Seconds(30);  // for each kernel that a task measures
-
-v1::BuildUnitProto ToProto(const BuildUnit& unit) {
-  v1::BuildUnitProto proto;
-  proto.set_kind(unit.kind);
-  proto.set_march(unit.march);
-  proto.set_source(unit.source);
-  return proto;
-}
 
 // A task for a worker with the job's device, without what to measure.
 FarmTask MeasureTask(const FarmJob& job) {
@@ -80,89 +70,6 @@ MeasureTasks TasksFor(const FarmJob& job, absl::Span<const LatencyQuestion> ques
 }
 
 }  // namespace
-
-std::string BuildUnitKey(const BuildUnit& unit) {
-  Sha256 hash;
-  for (const std::string& part : {absl::StrCat("build ", kGeneratorVersion), unit.kind, unit.march, unit.source}) {
-    hash.Update(absl::StrCat(part.size(), ":"));
-    hash.Update(part);
-  }
-  return hash.FinishHex();
-}
-
-absl::StatusOr<std::vector<std::string>> FarmToolchain::Build(absl::Span<const BuildUnit> units) {
-  std::vector<std::string> keys;
-  for (const BuildUnit& unit : units) keys.push_back(BuildUnitKey(unit));
-  ASSIGN_OR_RETURN(auto known, job_.store->FindBuilds(keys));
-  std::vector<std::string> binaries(units.size());
-  std::vector<size_t> first_missing;  // units that must be built; equal units once
-  std::unordered_map<std::string, size_t> first_of_key;
-  for (size_t i = 0; i < units.size(); ++i) {
-    if (known[i].has_value()) {
-      absl::StatusOr<std::string> binary = job_.artifacts->Get(*known[i]);
-      if (binary.ok()) {
-        binaries[i] = *std::move(binary);
-        continue;
-      }
-    }
-    if (first_of_key.emplace(keys[i], i).second) first_missing.push_back(i);
-  }
-  job_.metrics->Count(Metric::kCacheRequests, {{"tier", "build"}, {"result", "miss"}}, first_missing.size());
-  job_.metrics->Count(Metric::kCacheRequests, {{"tier", "build"}, {"result", "hit"}},
-                      units.size() - first_missing.size());
-
-  std::vector<FarmTask> tasks;
-  std::vector<std::vector<size_t>> members;
-  std::vector<v1::BuildPayload> payloads;
-  size_t bytes = 0;
-  for (size_t i : first_missing) {
-    const bool fits = !members.empty() && members.back().size() < kUnitsPerTask &&
-                      units[members.back()[0]].kind == units[i].kind &&
-                      bytes + units[i].source.size() <= kUnitBytesPerTask;
-    if (!fits) {
-      members.emplace_back();
-      payloads.emplace_back();
-      bytes = 0;
-    }
-    members.back().push_back(i);
-    *payloads.back().add_units() = ToProto(units[i]);
-    bytes += units[i].source.size();
-  }
-  for (size_t t = 0; t < members.size(); ++t) {
-    FarmTask task;
-    task.kind = TaskType::kBuild;
-    task.job = job_.id, task.trace = job_.trace;
-    task.device_kind = units[members[t][0]].kind;
-    task.requirement = BuildRequirement(task.device_kind);
-    task.payload = payloads[t].SerializeAsString();
-    task.key = Sha256Hex(absl::StrCat("build task ", kGeneratorVersion, ":", task.payload));
-    task.description = absl::StrCat("build ", members[t].size(), " units for ", task.device_kind);
-    task.timeout = absl::Seconds(60) + absl::Seconds(30) * members[t].size();
-    tasks.push_back(std::move(task));
-  }
-  if (tasks.empty()) return binaries;
-
-  FarmWait wait{job_.cancelled,
-                [&](int64_t done, int64_t, const std::string& message) {
-                  int64_t units_done = 0;
-                  for (int64_t t = 0; t < done; ++t) units_done += static_cast<int64_t>(members[t].size());
-                  job_.progress({"build", units_done, static_cast<int64_t>(first_missing.size()), message});
-                },
-                job_.queue_timeout, job_.away};
-  ASSIGN_OR_RETURN(std::vector<FarmOutcome> outcomes, job_.farm->RunAll(tasks, wait));
-  for (size_t t = 0; t < tasks.size(); ++t) {
-    RETURN_IF_ERROR(outcomes[t].status);
-    v1::BuildResult built;
-    if (!built.ParseFromString(outcomes[t].result) || built.binaries_size() != static_cast<int>(members[t].size())) {
-      return absl::InternalError("a build result changed after it was accepted");
-    }
-    for (size_t m = 0; m < members[t].size(); ++m) binaries[members[t][m]] = built.binaries(static_cast<int>(m));
-  }
-  for (size_t i = 0; i < units.size(); ++i) {
-    if (binaries[i].empty()) binaries[i] = binaries[first_of_key[keys[i]]];
-  }
-  return binaries;
-}
 
 absl::StatusOr<FarmOutcome> RunModelOnFarm(const FarmJob& job, const v1::ModelRun& model,
                                            const std::string& description) {

@@ -1,7 +1,6 @@
 // The two kinds of tasks that a compilation gives to workers, behind the compiler's interfaces.
 //
-// FarmToolchain returns binaries that are in the database. It sends the other units in groups to any worker with the
-// toolchain. If there is none, it says so and waits until the queue timeout.
+// FarmToolchain (farm_builds.h) builds.
 // FarmOracle answers from the database, else from a worker that measures, else from the cost model. If a measurement is
 // given up, the model answers and the progress message says so.
 // Both live for one job; one thread calls all functions of an object.
@@ -13,7 +12,6 @@
 #include <string>
 #include <vector>
 
-#include "compiler/backends/toolchain.h"
 #include "compiler/cost/latency_oracle.h"
 #include "compiler/pipeline/compile.h"
 #include "proto/worker.pb.h"
@@ -41,15 +39,8 @@ struct FarmJob {
   std::function<bool()> cancelled;
   std::function<void(const ProgressEvent&)> progress;
   std::function<void(bool)> away = {};  // FarmWait::away
-};
-
-class FarmToolchain : public Toolchain {
- public:
-  explicit FarmToolchain(const FarmJob& job) : job_(job) {}
-  absl::StatusOr<std::vector<std::string>> Build(absl::Span<const BuildUnit> units) override;
-
- private:
-  const FarmJob& job_;
+  // One in so many tasks of a trusted builder is also given to another one with the same toolchain; 0: none.
+  int check_one_build_in = 32;
 };
 
 class FarmOracle : public LatencyOracle {
@@ -77,9 +68,6 @@ class FarmOracle : public LatencyOracle {
 // result, as for every task. Fails with CANCELLED, or with UNAVAILABLE at a shutdown.
 absl::StatusOr<FarmOutcome> RunModelOnFarm(const FarmJob& job, const v1::ModelRun& model,
                                            const std::string& description);
-
-// Returns a key of everything that a unit's binary depends on.
-std::string BuildUnitKey(const BuildUnit& unit);
 
 }  // namespace fusion
 

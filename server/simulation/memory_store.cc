@@ -179,7 +179,7 @@ absl::Status MemoryStore::PutTasks(absl::Span<const TaskRow> tasks, const Accept
       medians_[row.question_key].push_back(row.median_ns);
     }
   }
-  for (const BuildRow& row : accepted.builds) builds_[row.key] = row.binary_digest;
+  for (const BuildRow& row : accepted.builds) builds_[row.key][{row.toolchain, row.builder}] = row;
   return absl::OkStatus();
 }
 
@@ -198,12 +198,14 @@ absl::StatusOr<std::vector<TaskRow>> MemoryStore::UnfinishedTasks() {
   return rows;
 }
 
-absl::StatusOr<std::vector<std::optional<std::string>>> MemoryStore::FindBuilds(absl::Span<const std::string> keys) {
-  std::vector<std::optional<std::string>> digests(keys.size());
+absl::StatusOr<std::vector<std::vector<BuildRow>>> MemoryStore::FindBuilds(absl::Span<const std::string> keys) {
+  std::vector<std::vector<BuildRow>> rows(keys.size());
   for (size_t i = 0; i < keys.size(); ++i) {
-    if (const auto found = builds_.find(keys[i]); found != builds_.end()) digests[i] = found->second;
+    const auto found = builds_.find(keys[i]);
+    if (found == builds_.end()) continue;
+    for (const auto& [builder, row] : found->second) rows[i].push_back(row);
   }
-  return digests;
+  return rows;
 }
 
 absl::Status MemoryStore::PutWorker(const WorkerRow& worker) {

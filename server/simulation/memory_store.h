@@ -39,7 +39,7 @@ class MemoryStore : public testing::ForwardingStore {
   absl::StatusOr<std::optional<TaskRow>> FindTask(const std::string& key) override;
   absl::StatusOr<std::vector<TaskRow>> UnfinishedTasks() override;
   absl::StatusOr<int64_t> LastFence() override { return last_fence_; }
-  absl::StatusOr<std::vector<std::optional<std::string>>> FindBuilds(absl::Span<const std::string> keys) override;
+  absl::StatusOr<std::vector<std::vector<BuildRow>>> FindBuilds(absl::Span<const std::string> keys) override;
 
   absl::Status PutWorker(const WorkerRow& worker) override;
   absl::StatusOr<std::optional<WorkerRow>> FindWorker(const std::string& id) override;
@@ -82,7 +82,8 @@ class MemoryStore : public testing::ForwardingStore {
   std::map<std::string, ResultRow> results_;
   std::vector<TaskRow> tasks_;  // in order of their first row
   int64_t last_fence_ = 0;
-  std::map<std::string, std::string> builds_;
+  // By toolchain and builder, by the key of the unit.
+  std::map<std::string, std::map<std::pair<std::string, std::string>, BuildRow>> builds_;
   std::vector<WorkerRow> workers_;  // the one seen last is last
   std::map<std::string, std::vector<double>> medians_;
   std::set<std::tuple<std::string, int64_t, int64_t>> measured_;  // task, fence, item

@@ -103,7 +103,7 @@ class ProcessStore : public testing::ForwardingStore {
   absl::StatusOr<int64_t> LastFence() override {
     return Read([&] { return store_->LastFence(); });
   }
-  absl::StatusOr<std::vector<std::optional<std::string>>> FindBuilds(absl::Span<const std::string> keys) override {
+  absl::StatusOr<std::vector<std::vector<BuildRow>>> FindBuilds(absl::Span<const std::string> keys) override {
     return Read([&] { return store_->FindBuilds(keys); });
   }
   absl::StatusOr<std::vector<std::optional<double>>> MedianLatencies(absl::Span<const std::string> keys) override {

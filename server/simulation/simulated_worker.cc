@@ -63,7 +63,7 @@ void SimulatedWorker::Deliver(const std::shared_ptr<ServerProcess>& process, Far
   };
   absl::Status registered;
   const std::string id = poll.worker_id;  // a late call may be of an earlier life
-  if (!process->farm().IsRegistered(id, id)) registered = process->farm().Register(Describe(id));
+  if (!process->farm().IsRegistered(id, id, "")) registered = process->farm().Register(Describe(id));
   if (registered.ok()) {
     process->farm().Poll(std::move(poll));
   } else {

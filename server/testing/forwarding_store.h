@@ -61,7 +61,7 @@ class ForwardingStore : public Store {
   absl::StatusOr<std::vector<TaskRow>> UnfinishedTasks() override { return store_->UnfinishedTasks(); }
   absl::StatusOr<int64_t> LastFence() override { return store_->LastFence(); }
   absl::Status CancelUnfinishedTasks() override { return store_->CancelUnfinishedTasks(); }
-  absl::StatusOr<std::vector<std::optional<std::string>>> FindBuilds(absl::Span<const std::string> keys) override {
+  absl::StatusOr<std::vector<std::vector<BuildRow>>> FindBuilds(absl::Span<const std::string> keys) override {
     return store_->FindBuilds(keys);
   }
   absl::Status PutDrainedWorker(const DrainedWorkerRow& worker) override { return store_->PutDrainedWorker(worker); }

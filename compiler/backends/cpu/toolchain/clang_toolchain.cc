@@ -16,6 +16,7 @@
 #include "absl/strings/str_split.h"
 #include "compiler/backends/process/child_process.h"
 #include "compiler/backends/process/made_file.h"
+#include "runtime/base/sha256.h"
 #include "runtime/base/status_macros.h"
 
 namespace fusion {
@@ -41,6 +42,23 @@ std::string ParseVersion(const std::string& text) {
   if (begin == std::string::npos) return "";
   begin += strlen(kWord);
   return absl::StrCat("clang ", text.substr(begin, text.find_first_of(" \n-", begin) - begin));
+}
+
+// The programs are small beside the libraries in which compilers consist; their build ids differ with each package.
+std::string DigestOf(const std::string& says, const std::vector<std::string>& programs,
+                     const std::vector<std::string>& flags) {
+  Sha256 hash;
+  const auto add = [&](const std::string& part) {
+    hash.Update(absl::StrCat(part.size(), ":"));
+    hash.Update(part);
+  };
+  add(says);
+  for (const std::string& flag : flags) add(flag);
+  for (const std::string& program : programs) {
+    std::ifstream file(program, std::ios::binary);
+    add(std::string((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>()));
+  }
+  return hash.FinishHex();
 }
 
 // Compilers print pages; the first errors tell what is wrong.
@@ -85,7 +103,9 @@ absl::StatusOr<std::unique_ptr<ClangToolchain>> ClangToolchain::Create(ClangTool
     const char* folder = getenv("TMPDIR");
     options.temp_folder = folder != nullptr && *folder != 0 ? folder : "/tmp";
   }
-  return std::unique_ptr<ClangToolchain>(new ClangToolchain(std::move(options), linker, version));
+  std::string digest = DigestOf(result->stdout_text, {options.compiler, linker}, options.more_flags);
+  return std::unique_ptr<ClangToolchain>(
+      new ClangToolchain(std::move(options), linker, version, std::move(digest)));
 }
 
 std::vector<std::string> ClangToolchain::Flags(const std::string& march) {

@@ -39,19 +39,26 @@ class ClangToolchain : public LocalToolchain {
 
   const char* kind() const override { return "cpu"; }
   const std::string& version() const override { return version_; }
+  // Of the programs of compiler and linker, which name the build of their libraries, and of what they say themselves.
+  std::string digest() const override { return digest_; }
+  bool reproduces() const override { return true; }
 
   // The compiler's command line for `march`, without file names.
   static std::vector<std::string> Flags(const std::string& march);
 
  private:
-  ClangToolchain(ClangToolchainOptions options, std::string linker, std::string version)
-      : options_(std::move(options)), linker_(std::move(linker)), version_(std::move(version)) {}
+  ClangToolchain(ClangToolchainOptions options, std::string linker, std::string version, std::string digest)
+      : options_(std::move(options)),
+        linker_(std::move(linker)),
+        version_(std::move(version)),
+        digest_(std::move(digest)) {}
   absl::StatusOr<std::string> BuildOne(const BuildUnit& unit, const std::string& folder,
                                        const std::function<bool()>& cancelled) const;
 
   ClangToolchainOptions options_;
   std::string linker_;
   std::string version_;
+  std::string digest_;
 };
 
 }  // namespace fusion

@@ -29,6 +29,22 @@ std::unique_ptr<ClangToolchain> MakeToolchain() {
 
 TEST(ClangToolchain, VersionNamesClang) { EXPECT_THAT(MakeToolchain()->version(), testing::StartsWith("clang 1")); }
 
+// Two builders with one digest are expected to make the same bytes.
+TEST(ClangToolchain, TheDigestTellsCompilersApart) {
+  const std::string digest = MakeToolchain()->digest();
+  EXPECT_EQ(digest.size(), 64u);
+  EXPECT_EQ(MakeToolchain()->digest(), digest);
+  EXPECT_TRUE(MakeToolchain()->reproduces());
+  ClangToolchainOptions options;
+  options.compiler = testing::TempDir() + "/another-clang++";
+  std::ofstream(options.compiler) << "#!/bin/sh\nexec clang++ \"$@\"\n";
+  std::filesystem::permissions(options.compiler, std::filesystem::perms::owner_all);
+  const auto another = ClangToolchain::Create(options);
+  ASSERT_TRUE(another.ok()) << another.status();
+  EXPECT_EQ((*another)->version(), MakeToolchain()->version());
+  EXPECT_NE((*another)->digest(), digest);
+}
+
 TEST(ClangToolchain, BuiltTextRuns) {
   auto binaries = MakeToolchain()->Build(
       {Unit("extern \"C\" __attribute__((visibility(\"default\"))) int twice(int x) { return 2 * x; }")});
