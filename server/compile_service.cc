@@ -197,8 +197,15 @@ class RefusedWatch : public grpc::ServerWriteReactor<v1::JobEvent> {
 class CompileService : public v1::Compile::WithCallbackMethod_Watch<v1::Compile::Service> {
  public:
   CompileService(Guard* guard, JobRunner* jobs, Store* store, Farm* farm, DiskExecutor* executor,
-                 const LocalDevices* devices, JobLogs* logs)
-      : guard_(guard), jobs_(jobs), store_(store), farm_(farm), executor_(executor), devices_(devices), logs_(logs) {}
+                 const LocalDevices* devices, JobLogs* logs, std::string compilation_limits)
+      : guard_(guard),
+        jobs_(jobs),
+        store_(store),
+        farm_(farm),
+        executor_(executor),
+        devices_(devices),
+        logs_(logs),
+        compilation_limits_(std::move(compilation_limits)) {}
 
   grpc::Status GetCapabilities(grpc::ServerContext* context, const v1::GetCapabilitiesRequest*,
                                v1::Capabilities* response) override {
@@ -210,6 +217,7 @@ class CompileService : public v1::Compile::WithCallbackMethod_Watch<v1::Compile:
     response->set_generator_version(kGeneratorVersion);
     response->set_chunk_size_bytes(kChunkBytes);
     response->set_max_model_bytes(kMaxModelBytes);
+    response->set_compilation_limits(compilation_limits_);
     for (const std::string& planner : jobs_->planners()) response->add_planners(planner);
     std::map<std::string, v1::TargetInfo> targets;
     for (const Farm::WorkerStatusRow& row : farm_->WorkerStatuses()) {
@@ -357,13 +365,15 @@ class CompileService : public v1::Compile::WithCallbackMethod_Watch<v1::Compile:
   DiskExecutor* const executor_;
   const LocalDevices* const devices_;
   JobLogs* const logs_;  // null: none are kept
+  const std::string compilation_limits_;
 };
 
 }  // namespace
 
 std::unique_ptr<grpc::Service> MakeCompileService(Guard* guard, JobRunner* jobs, Store* store, Farm* farm,
-                                                  DiskExecutor* executor, const LocalDevices* devices, JobLogs* logs) {
-  return std::make_unique<CompileService>(guard, jobs, store, farm, executor, devices, logs);
+                                                  DiskExecutor* executor, const LocalDevices* devices, JobLogs* logs,
+                                                  const std::string& compilation_limits) {
+  return std::make_unique<CompileService>(guard, jobs, store, farm, executor, devices, logs, compilation_limits);
 }
 
 }  // namespace fusion

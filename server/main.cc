@@ -6,6 +6,9 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <exception>
+#include <fstream>
+#include <memory>
+#include <sstream>
 #include <string>
 #include <vector>
 
@@ -19,6 +22,7 @@
 #include "runtime/base/user_folders.h"
 #include "runtime/log/log.h"
 #include "server/compile_process/compile_process.h"
+#include "server/compile_process/control_group.h"
 #include "server/compile_process/process_limits.h"
 #include "server/local_devices.h"
 #include "server/server.h"
@@ -135,6 +139,13 @@ int Fail(const absl::Status& status, const fusion::Log& log) {
              : 1;
 }
 
+absl::StatusOr<std::unique_ptr<fusion::ControlGroups>> OpenControlGroups() {
+  std::stringstream groups, mounts;
+  groups << std::ifstream("/proc/self/cgroup").rdbuf();
+  mounts << std::ifstream("/proc/self/mounts").rdbuf();
+  return fusion::ControlGroups::Open(fusion::OwnControlGroup(groups.str(), mounts.str()));
+}
+
 int Serve(const Flags& flags, const fusion::Log& log) {
   if (const absl::Status refused = fusion::RefuseCoreDumps(); !refused.ok()) return Fail(refused, log);
   if (const absl::Status rules = fusion::rewrite::CheckRules(); !rules.ok()) return Fail(rules, log);
@@ -183,6 +194,13 @@ int Serve(const Flags& flags, const fusion::Log& log) {
                                                            "--compile-program where it is")),
                 log);
   }
+  // Before any other process starts.
+  const auto groups = OpenControlGroups();
+  if (groups.ok()) compile.groups = groups->get();
+  options.compilation_limits = groups.ok() ? "control groups"
+                                           : absl::StrCat("RLIMIT_DATA, of each process for itself (no control groups: ",
+                                                          std::string(groups.status().message()), ")");
+  log({fusion::LogLevel::kInfo, "memory of compilations", {{"limited_by", options.compilation_limits}}});
   if (compile.memory_bytes == 0) compile.memory_bytes = fusion::DefaultMemoryLimit(options.compile_threads);
 
   auto server = fusion::Server::Start(options, CompilerOf(compile));

@@ -245,7 +245,7 @@ absl::Status Server::State::AddServices(const ServerOptions& options, grpc::Serv
   services.push_back(MakeAdminService(guard.get(), retention.get()));
   services.push_back(MakeAuthService(guard.get(), tokens.get(), options.log));
   services.push_back(MakeCompileService(guard.get(), jobs.get(), store.get(), farm.get(), executor.get(),
-                                        options.local_devices, logs.get()));
+                                        options.local_devices, logs.get(), options.compilation_limits));
   services.push_back(
       MakeBlobService(guard.get(), artifacts.get(), metrics.get(), streams.get(), uploads.get(), Room()));
   services.push_back(MakeWorkerService(guard.get(), farm.get(), artifacts.get(), executor.get(), logs.get()));

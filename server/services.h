@@ -36,7 +36,8 @@ extern const char kServerVersion[];  // the project's version, from CMakeLists.t
 std::unique_ptr<grpc::Service> MakeAdminService(Guard* guard, Retention* retention);
 std::unique_ptr<grpc::Service> MakeAuthService(Guard* guard, TokenBook* tokens, Log log);
 std::unique_ptr<grpc::Service> MakeCompileService(Guard* guard, JobRunner* jobs, Store* store, Farm* farm,
-                                                  DiskExecutor* executor, const LocalDevices* devices, JobLogs* logs);
+                                                  DiskExecutor* executor, const LocalDevices* devices, JobLogs* logs,
+                                                  const std::string& compilation_limits);
 std::unique_ptr<grpc::Service> MakeBlobService(Guard* guard, ArtifactStore* artifacts, Metrics* metrics,
                                                StreamPlaces* streams, ByteBudget* budget,
                                                std::function<absl::Status()> room);

@@ -78,6 +78,9 @@ class DoctorVerb : public Verb {
       checks.push_back({"versions", capabilities->server_version() == FUSION_VERSION,
                         absl::StrCat("client ", FUSION_VERSION, ", server ", capabilities->server_version()),
                         "update the older of the two"});
+      if (!capabilities->compilation_limits().empty()) {
+        checks.push_back({"compilation memory", true, capabilities->compilation_limits(), "", false});
+      }
       CheckWorkers(*connection, *capabilities, &checks);
     } else {
       checks.push_back({"server", false, std::string(capabilities.status().message()),

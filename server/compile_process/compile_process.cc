@@ -38,6 +38,7 @@ constexpr char kEndingUrl[] = "fusion/compile-process-ended";
 constexpr size_t kMostLastWords = 600;
 // So much of the stderr of the process goes to the log.
 constexpr int kMostLines = 200;
+constexpr int64_t kMostProcesses = 1024;  // threads counted
 constexpr size_t kMostLineBytes = 2048;
 // How long a process may take to end after its last message.
 constexpr absl::Duration kGrace = absl::Seconds(2);
@@ -98,6 +99,11 @@ class Session {
   // garbled.
   absl::Status Ended(const std::string& how, const std::string& reason);
   void End(bool kill_now);
+  // Of a process that has ended.
+  bool RanOutOfMemory() const {
+    return (WIFEXITED(wait_status_) && WEXITSTATUS(wait_status_) == kExitOutOfMemory) ||
+           (group_ != nullptr && group_->RanOutOfMemory());
+  }
 
   const CompileProcessOptions& process_;
   const CompileContext& context_;
@@ -107,6 +113,7 @@ class Session {
   std::string last_words_, stage_ = "none";
   std::string unsaid_;  // the beginning of a line on stderr
   std::optional<MessagePipe> pipe_;
+  std::unique_ptr<ControlGroup> group_;  // null: the process limits itself
   absl::Status failed_;  // the reason why the process has been ended; everything fails with it afterwards
   absl::Time started_, waits_since_ = absl::InfiniteFuture();
   absl::Duration own_time_ = absl::ZeroDuration();
@@ -156,8 +163,12 @@ absl::Status Session::Start(const std::string& folder) {
   options.inherited_fd = ends[1];
   options.environment = Environment(folder);
   started_ = process_.clock();
+  if (process_.groups != nullptr) {
+    ASSIGN_OR_RETURN(group_, process_.groups->Make(process_.memory_bytes, kMostProcesses));
+  }
   ASSIGN_OR_RETURN(pid_, StartChild(argv, options));
-  return absl::OkStatus();
+  // The process waits for its first message.
+  return group_ == nullptr ? absl::OkStatus() : group_->Add(pid_);
 }
 
 void Session::ReadErrors() {
@@ -388,6 +399,7 @@ void Session::End(bool kill_now) {
   }
   if (handle >= 0) close(handle);
   kill(-pid_, SIGKILL);
+  if (group_ != nullptr) group_->KillAll();
   while (wait4(pid_, &wait_status_, 0, &usage_) < 0 && errno == EINTR) {
   }
   pid_ = 0;
@@ -410,13 +422,13 @@ absl::Status Session::Ended(const std::string& how, const std::string& reason) {
   if (how == "time") {
     what = absl::StrCat("took longer than the ", absl::FormatDuration(process_.time),
                         " that a compilation may take for itself (fusiond --compile-time)");
-  } else if (how.empty() && WIFSIGNALED(wait_status_)) {
-    kind = "signal";
-    what = absl::StrFormat("was ended by signal %d (%s)", WTERMSIG(wait_status_), strsignal(WTERMSIG(wait_status_)));
-  } else if (how.empty() && WEXITSTATUS(wait_status_) == kExitOutOfMemory && process_.memory_bytes > 0) {
+  } else if (how.empty() && process_.memory_bytes > 0 && RanOutOfMemory()) {
     kind = "memory";
     what = absl::StrCat("needed more than the ", Memory(process_.memory_bytes),
                         " that a compilation may allocate (fusiond --compile-memory)");
+  } else if (how.empty() && WIFSIGNALED(wait_status_)) {
+    kind = "signal";
+    what = absl::StrFormat("was ended by signal %d (%s)", WTERMSIG(wait_status_), strsignal(WTERMSIG(wait_status_)));
   } else if (how.empty()) {
     kind = "exit";
     what = absl::StrCat("exited with ", WEXITSTATUS(wait_status_), " and without a result");
@@ -459,7 +471,7 @@ absl::StatusOr<v1::CompileEnd> RunProcess(const CompileProcessOptions& process, 
   for (const auto& [name, path] : files.external) (*start.mutable_external())[name] = Absolute(path);
   if (!bundle_path.empty()) start.set_bundle_path(Absolute(bundle_path));
   start.set_compares_plans(context.plans != nullptr);
-  start.set_memory_bytes(process.memory_bytes);
+  start.set_memory_bytes(process.groups == nullptr ? process.memory_bytes : 0);
   start.set_trace_id(context.trace);
   return Session(process, context, files.model_name).Run(start);
 }

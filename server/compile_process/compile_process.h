@@ -16,6 +16,7 @@
 #include "absl/time/time.h"
 #include "compiler/pipeline/compile.h"
 #include "runtime/base/steady_clock.h"
+#include "server/compile_process/control_group.h"
 
 namespace fusion {
 
@@ -23,6 +24,9 @@ struct CompileProcessOptions {
   std::string program;                      // fusion-compile-job
   std::vector<std::string> arguments = {};  // further ones, for tests
   int64_t memory_bytes = 0;                 // limit of a process; 0: none
+  // Where there are any, they limit memory with all that a process starts, and the number of processes; else RLIMIT_DATA
+  // limits each process. Must outlive the calls.
+  const ControlGroups* groups = nullptr;
   // Limit of the time that a process takes for itself: while it waits for an answer no time passes.
   absl::Duration time = absl::Hours(1);
   SteadyClock clock = SteadyNow;

@@ -208,6 +208,33 @@ TEST_F(CompileProcessTest, DeathsAreToldApartAndHaveEvidence) {
   EXPECT_THAT(std::string(loop.message()), HasSubstr("--compile-time"));
 }
 
+// On a folder that looks like a control group.
+TEST_F(CompileProcessTest, AControlGroupHoldsTheProcessAndTellsThatItRanOutOfMemory) {
+  const std::string own = folder_ + "/group";
+  for (const char* group : {"", "/server", "/compilation-0", "/compilation-1"}) {
+    std::filesystem::create_directories(own + group);
+    for (const char* name : {"cgroup.procs", "cgroup.kill", "cgroup.subtree_control", "memory.max", "memory.swap.max",
+                             "memory.oom.group", "memory.events", "pids.max"}) {
+      std::ofstream file(absl::StrCat(own, group, "/", name));
+    }
+  }
+  std::ofstream(own + "/cgroup.controllers") << "memory pids";
+  const auto groups = ControlGroups::Open(own);
+  ASSERT_TRUE(groups.ok()) << groups.status();
+  process_.groups = groups->get();
+  process_.memory_bytes = 512 << 20;
+  ASSERT_TRUE(Compile("ok").ok());
+  EXPECT_EQ(Read("group/compilation-0/memory.max"), absl::StrCat(512 << 20));
+  EXPECT_THAT(Read("group/compilation-0/cgroup.procs"), ::testing::MatchesRegex("[0-9]+"));
+  EXPECT_EQ(Read("group/compilation-0/cgroup.kill"), "1");
+  std::ofstream(own + "/compilation-1/memory.events") << "oom_kill 1\n";
+  process_.arguments = {"--fault", "m:import:abort"};
+  const absl::Status status = Compile("ok").status();
+  EXPECT_EQ(HowTheProcessEnded(status), "memory") << status;
+  process_.arguments = {};
+  EXPECT_FALSE(Compile("ok").ok()) << "no third group can be made";
+}
+
 // A compilation can reach nothing of the server's but its own folder and its pipe.
 TEST_F(CompileProcessTest, HarmToOthersIsRefused) {
   if (const absl::Status can = CheckConfinement(); !can.ok()) GTEST_SKIP() << can;

@@ -1,7 +1,7 @@
 // On a folder that looks like a group, whose files are plain ones, and on a real group where one can be made.
 #include "server/compile_process/control_group.h"
 
-#include <signal.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -132,18 +132,23 @@ TEST(RealControlGroup, EndsAlsoWhatHasLeftItsProcessGroup) {
   std::error_code error;
   if (own.empty() || !std::filesystem::create_directory(folder, error)) GTEST_SKIP() << "no group can be made";
   int ends[2];
-  ASSERT_EQ(pipe(ends), 0);
+  ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);
   const pid_t child = fork();
   if (child == 0) {
     char go = 0;
     if (read(ends[0], &go, 1) != 1) _exit(1);
-    if (fork() == 0) setsid();
+    if (fork() == 0) {
+      setsid();
+      if (write(ends[0], "x", 1) != 1) _exit(1);
+    }
     for (;;) pause();
   }
   {
     const ControlGroup group(folder);
     ASSERT_TRUE(group.Add(child).ok());
     ASSERT_EQ(write(ends[1], "x", 1), 1);
+    char left = 0;
+    ASSERT_EQ(read(ends[1], &left, 1), 1);
   }
   int status = 0;
   ASSERT_EQ(waitpid(child, &status, 0), child);

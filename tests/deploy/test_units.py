@@ -47,6 +47,11 @@ class UnitTest(unittest.TestCase):
             self.assertEqual(service.get("LimitCORE"), ["0"])
             self.assertEqual(service.get("NoNewPrivileges"), ["yes"])
 
+    def test_the_server_may_make_control_groups(self):
+        service = settings(UNITS / "fusiond.service")
+        self.assertEqual(service.get("Delegate"), ["memory pids"])
+        self.assertNotIn("ProtectControlGroups", service, "it makes them read-only")
+
     def test_processes_can_confine_themselves(self):
         # Workers and compilations use seccomp and Landlock, which a filter of the unit's would have to let pass.
         for service in self.each():
