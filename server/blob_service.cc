@@ -93,9 +93,14 @@ class BlobService : public v1::Blobs::Service {
   }
 
  private:
-  // A client reads what its tenant has. Workers read whatever their tasks name, of all tenants.
+  // A client reads what its tenant has. Workers read whatever their tasks name, of all tenants; an untrusted builder
+  // only payloads of tasks that are not done, so that it cannot try out what others have.
   absl::Status CheckMayRead(const Principal& caller, const std::string& digest) {
     if (caller.roles.HasAnyOf({Role::kBuild, Role::kMeasure})) return absl::OkStatus();
+    if (caller.roles.Has(Role::kUntrustedBuild) && artifacts_->payloads().Find(digest).has_value()) {
+      return absl::OkStatus();
+    }
+    if (!caller.roles.Has(Role::kClient)) return NoBlob(digest);
     ASSIGN_OR_RETURN(const std::vector<std::string> missing, artifacts_->Missing({digest}, caller.tenant));
     return missing.empty() ? absl::OkStatus() : NoBlob(digest);
   }

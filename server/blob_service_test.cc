@@ -71,6 +71,30 @@ TEST_F(BlobServiceTest, ABlobThatCannotBeKeptFailsItsStream) {
   EXPECT_TRUE(std::filesystem::is_empty(folder_ + "/blobs/tmp")) << "nothing half-written stays";
 }
 
+// It reads the payloads of tasks alone (tests/e2e/test_builders.py), also of the default tenant, whose its token is.
+TEST_F(BlobServiceTest, AnUntrustedBuilderReadsNothingThatOthersUploaded) {
+  server_.reset();
+  identify_ = [](const Caller& caller) -> absl::StatusOr<Principal> {
+    const RoleSet untrusted = {Role::kUntrustedBuild};
+    return Principal{"somebody", caller.authorization.empty() ? RoleSet::All() : untrusted, caller.authorization};
+  };
+  StartServer();
+  client_ = std::make_unique<TestClient>(address_);
+  const std::string digest = Sha256Hex("a model that many know");
+  ASSERT_TRUE(client_->WriteBlob(digest, "a model that many know").ok());
+  for (const bool untrusted : {false, true}) {
+    grpc::ClientContext context;
+    if (untrusted) context.AddMetadata("authorization", "token");
+    v1::ReadRequest request;
+    request.set_digest(digest);
+    auto reader = client_->blobs->Read(&context, request);
+    for (v1::ReadResponse response; reader->Read(&response);) {
+    }
+    const grpc::Status read = reader->Finish();
+    EXPECT_EQ(read.error_code(), untrusted ? grpc::NOT_FOUND : grpc::OK) << read.error_message();
+  }
+}
+
 // Every question by which one tenant could learn whether another has a model.
 TEST_F(BlobServiceTest, OneTenantLearnsNothingOfAnothersModels) {
   server_.reset();

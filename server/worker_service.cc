@@ -28,14 +28,16 @@ constexpr int kMostWorkers = 1000;  // of a page
 
 absl::StatusOr<AttachedWorker> ParseInfo(const std::string& worker_id, const v1::WorkerInfo& info) {
   if (worker_id.empty() || worker_id.size() > 128) return absl::InvalidArgumentError("worker_id: 1 to 128 characters");
-  if (info.protocol() != kWorkerProtocol) {
+  if (info.protocol() < kOldestWorkerProtocol || info.protocol() > kWorkerProtocol) {
     return absl::FailedPreconditionError(absl::StrCat("worker speaks protocol ", info.protocol(), ", this server ",
-                                                      kWorkerProtocol, "; update the older of the two"));
+                                                      kOldestWorkerProtocol, " to ", kWorkerProtocol,
+                                                      "; update the older of the two"));
   }
   AttachedWorker worker;
   worker.id = worker_id;
   worker.name = info.name();
   worker.version = info.version();
+  worker.protocol = info.protocol();
   worker.measure_kinds.insert(info.measure_kinds().begin(), info.measure_kinds().end());
   worker.labels.insert(info.labels().begin(), info.labels().end());
   if (worker.measure_kinds.empty()) {

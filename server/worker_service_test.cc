@@ -1,6 +1,8 @@
 // Tests the calls of the service Worker, and how jobs wait for workers.
+#include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "proto/worker_protocol.h"
 #include "server/testing/server_fixture.h"
 
 namespace fusion {
@@ -25,6 +27,38 @@ TEST_F(WorkerServiceTest, GivesUpWaitingAfterTheClientsTimeout) {
   const v1::JobEvent last = client_->Watch(client_->Submit(request).job_id()).back();
   EXPECT_EQ(last.error().code(), grpc::FAILED_PRECONDITION);
   EXPECT_THAT(last.error().message(), HasSubstr("no worker for cpu"));
+}
+
+TEST_F(WorkerServiceTest, ServesItsOwnProtocolAndTheOneBefore) {
+  for (const int protocol : {kOldestWorkerProtocol - 1, kOldestWorkerProtocol, kWorkerProtocol, kWorkerProtocol + 1}) {
+    v1::SynchronizeRequest request;
+    request.set_worker_id(absl::StrCat("w", protocol));
+    *request.mutable_info() = CpuWorkerInfo("w");
+    request.mutable_info()->set_protocol(protocol);
+    grpc::ClientContext context;
+    v1::SynchronizeResponse response;
+    const grpc::Status status = client_->worker->Synchronize(&context, request, &response);
+    const bool served = protocol == kOldestWorkerProtocol || protocol == kWorkerProtocol;
+    EXPECT_EQ(status.ok(), served) << protocol << ": " << status.error_message();
+    if (!served) EXPECT_THAT(status.error_message(), HasSubstr("update the older of the two"));
+  }
+}
+
+// A worker of protocol 2 would take a whole model for a malformed payload, and be blamed.
+TEST_F(WorkerServiceTest, AWorkerOfTheProtocolBeforeModelsIsGivenNone) {
+  v1::SynchronizeRequest attach;
+  attach.set_worker_id("old");
+  *attach.mutable_info() = CpuWorkerInfo("old");
+  attach.mutable_info()->set_protocol(kFirstProtocolOfModels - 1);
+  grpc::ClientContext context;
+  v1::SynchronizeResponse response;
+  ASSERT_TRUE(client_->worker->Synchronize(&context, attach, &response).ok());
+  v1::SubmitRequest request = client_->Model("ok");
+  request.mutable_options()->set_target("cpu");
+  request.set_measure(true);
+  const v1::JobEvent last = client_->Watch(client_->Submit(request).job_id()).back();
+  EXPECT_EQ(last.state(), v1::SUCCEEDED) << last.error().message();
+  EXPECT_THAT(last.checks().measurement().not_done(), HasSubstr("no worker"));
 }
 
 TEST_F(WorkerServiceTest, WrongFenceChangesNothing) {

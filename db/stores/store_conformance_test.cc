@@ -363,7 +363,7 @@ TEST_P(StoreConformance, Builds) {
 TEST_P(StoreConformance, BuildsAreToldApartByToolchainAndBuilderAndGoWithItsToken) {
   const std::string a(64, 'a'), b(64, 'b');
   for (const char* id : {"t1", "t2"}) {
-    ASSERT_TRUE(store_->InsertToken({id, id, std::string(64, *(id + 1)), "untrusted-build", false, 10}).ok());
+    ASSERT_TRUE(store_->InsertToken({id, id, std::string(64, *(id + 1)), "untrusted-build", false, 10, 0, 0, ""}).ok());
   }
   const BuildRow one{a, "bin1", 5, "clang", "t1", false, true};
   ASSERT_TRUE(store_

@@ -99,7 +99,7 @@ class Session {
   // garbled.
   absl::Status Ended(const std::string& how, const std::string& reason);
   void End(bool kill_now);
-  // Of a process that has ended.
+  // The process has ended.
   bool RanOutOfMemory() const {
     return (WIFEXITED(wait_status_) && WEXITSTATUS(wait_status_) == kExitOutOfMemory) ||
            (group_ != nullptr && group_->RanOutOfMemory());

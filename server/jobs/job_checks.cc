@@ -81,7 +81,7 @@ absl::StatusOr<JobChecks::Found> JobChecks::RunBeside(const CompileOptions& othe
                                                       const std::string& name) const {
   Found found;
   const DeviceModel& device = farm_job.device.device;
-  if (farm_job.farm->WorkersThatOffer(MeasureRequirement(device.kind, farm_job.device.fingerprint)) == 0) {
+  if (farm_job.farm->WorkersThatOffer(ModelRequirement(device.kind, farm_job.device.fingerprint)) == 0) {
     found.not_done = NoWorkerFor(device);
     return found;
   }

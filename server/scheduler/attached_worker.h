@@ -7,6 +7,7 @@
 #include <string>
 
 #include "compiler/cost/device_model.h"
+#include "proto/worker_protocol.h"
 
 namespace fusion {
 
@@ -23,6 +24,7 @@ struct AttachedWorker {
   std::set<std::string> measure_kinds;  // empty: the worker only builds, and its device has no kind and no fingerprint
   DeviceModel device;
   std::string fingerprint;
+  int protocol = kWorkerProtocol;
   std::string info;  // serialised v1.WorkerInfo, for listing
   std::map<std::string, std::string> labels = {};
   std::string token = {};      // the id of the token by which it came; "": through the socket

@@ -20,7 +20,7 @@ const BuildRow* MajorityOf(const std::vector<const BuildRow*>& rows, size_t leas
   return most >= least ? first : nullptr;
 }
 
-// Of one toolchain.
+// The rows are of one toolchain.
 const BuildRow* Elected(const std::vector<const BuildRow*>& rows, std::set<std::string>* disputed) {
   std::vector<const BuildRow*> trusted;
   std::copy_if(rows.begin(), rows.end(), std::back_inserter(trusted), [](const BuildRow* row) { return row->trusted; });

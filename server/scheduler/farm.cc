@@ -18,6 +18,9 @@ std::string FarmBuilder::Requirement() const { return absl::StrCat("build:", kin
 std::string MeasureRequirement(const std::string& kind, const std::string& fingerprint) {
   return absl::StrCat("measure:", kind, ":", fingerprint);
 }
+std::string ModelRequirement(const std::string& kind, const std::string& fingerprint) {
+  return absl::StrCat("models:", kind, ":", fingerprint);
+}
 
 std::string LocalWorkerName(const std::string& kind) { return kind == "cpu" ? "local" : absl::StrCat("local-", kind); }
 bool IsLocalWorkerName(const std::string& name) { return name == "local" || absl::StartsWith(name, "local-"); }
@@ -31,7 +34,10 @@ std::set<std::string> OffersOf(const AttachedWorker& worker) {
     if (worker.trusted_builds) offers.insert(TrustedBuildRequirement(kind));
     offers.insert(FarmBuilder{kind, worker.token, worker.ToolchainOf(kind).digest}.Requirement());
   }
-  for (const std::string& kind : worker.measure_kinds) offers.insert(MeasureRequirement(kind, worker.fingerprint));
+  for (const std::string& kind : worker.measure_kinds) {
+    offers.insert(MeasureRequirement(kind, worker.fingerprint));
+    if (worker.protocol >= kFirstProtocolOfModels) offers.insert(ModelRequirement(kind, worker.fingerprint));
+  }
   return offers;
 }
 

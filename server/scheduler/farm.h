@@ -36,6 +36,8 @@ namespace fusion {
 std::string BuildRequirement(const std::string& kind);                                    // "build:cpu"
 std::string TrustedBuildRequirement(const std::string& kind);                             // "build:cpu:trusted"
 std::string MeasureRequirement(const std::string& kind, const std::string& fingerprint);  // "measure:cpu:<fp>"
+// To run whole models, which workers of an older protocol cannot: "models:cpu:<fp>".
+std::string ModelRequirement(const std::string& kind, const std::string& fingerprint);
 
 // The workers that fusiond starts itself, one for each kind of device, cannot outlive it, so their leases end with the
 // server. Their names are "local" for cpu and "local-opencl" etc. for other kinds.

@@ -81,7 +81,6 @@ class FarmBuildsTest : public ::testing::Test {
   }
 
   void Work(const std::string& id, const Make& make) {
-    FarmPoll ask;
     FarmPoll next;
     while (!stopping_) {
       next.worker_id = id;
@@ -128,7 +127,7 @@ class FarmBuildsTest : public ::testing::Test {
              [this](const LogLine& line) {
                absl::MutexLock lock(&mutex_);
                if (line.level == LogLevel::kError) {
-                 absl::StrAppend(&logged_, line.message, " ", line.fields.back().second, "\n");
+                 absl::StrAppend(&logged_, line.message, " ", line.fields.back().value, "\n");
                }
              }};
   FarmJob job_;
@@ -226,7 +225,7 @@ TEST_F(FarmBuildsTest, ATrustedBuildersTasksAreCheckedAndADisputeStopsTheJob) {
 
 TEST_F(FarmBuildsTest, TrustedBuildersThatDisagreeNeedAThirdOrARevocation) {
   job_.check_one_build_in = 1;
-  ASSERT_TRUE(state_.store().InsertToken({"t1", "bad", std::string(64, '1'), "build", false, 1}).ok());
+  ASSERT_TRUE(state_.store().InsertToken({"t1", "bad", std::string(64, '1'), "build", false, 1, 0, 0, ""}).ok());
   Attach({"bad", "t1"}, Poisoned);
   Attach({"good", "t2"}, Honest);
   const absl::Status disputed = Build({"x"}).status();
@@ -262,15 +261,9 @@ TEST_F(FarmBuildsTest, AToolchainThatDoesNotReproduceIsNotChecked) {
 }
 
 TEST_F(FarmBuildsTest, AnotherToolchainBuildsAgain) {
-  {
-    // What a builder made that is attached no longer counts while others are not.
-    TaskRow none;
-    ASSERT_TRUE(state_.store()
-                    .PutTasks({}, {.builds = {{BuildUnitKey({"cpu", "x86-64-v3", "x"}),
-                                               state_.artifacts().PutAll({"old binary"})->at(0).digest, 1, "clang 13",
-                                               "t0", true, true}}})
-                    .ok());
-  }
+  const std::string old = state_.artifacts().PutAll({"old binary"})->at(0).digest;
+  const BuildRow row = {BuildUnitKey({"cpu", "x86-64-v3", "x"}), old, 1, "clang 13", "t0", true, true};
+  ASSERT_TRUE(state_.store().PutTasks({}, {.builds = {row}}).ok());
   EXPECT_THAT(Build({"x"}).value(), ElementsAre("old binary"));
   Attach({"a", "t1"}, Honest);
   EXPECT_THAT(Build({"x"}).value(), ElementsAre("binary of x"));

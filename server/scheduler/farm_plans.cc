@@ -32,7 +32,7 @@ bool EndsTheJob(const absl::Status& status) { return absl::IsCancelled(status) |
 absl::StatusOr<std::string> FarmPlans::Measure(const PlanQuestion& reference, absl::Span<const PlanQuestion> plans,
                                                absl::Span<const size_t> open, PlanBundler& bundler) {
   const DeviceModel& device = job_.device.device;
-  const std::string requirement = MeasureRequirement(device.kind, job_.device.fingerprint);
+  const std::string requirement = ModelRequirement(device.kind, job_.device.fingerprint);
   if (job_.farm->WorkersThatOffer(requirement) == 0) {
     return absl::StrCat("no worker with the device is attached (", device.kind, ": ", device.name, ")");
   }

@@ -76,6 +76,7 @@ absl::StatusOr<FarmOutcome> RunModelOnFarm(const FarmJob& job, const v1::ModelRu
   v1::MeasurePayload payload;
   *payload.mutable_model() = model;
   FarmTask task = MeasureTask(job);
+  task.requirement = ModelRequirement(task.device_kind, job.device.fingerprint);
   task.payload = payload.SerializeAsString();
   task.key = Sha256Hex(absl::StrCat("model run ", job.threads, " ", task.requirement, ":", task.payload));
   task.description = description;

@@ -66,7 +66,7 @@ class ChildToolchainTest : public ::testing::Test {
     EXPECT_TRUE(std::filesystem::is_empty(folder_ + "/tmp")) << "nothing stays";
     return result;
   }
-  // What the loader of OpenCL said when it was loaded.
+  // Returns the words of OpenCL's loader when it was loaded.
   static std::string LoadOpenCl(const std::string& attack, const std::string& confined, const std::string& folder) {
     setenv("HOSTILE_ATTACK", attack.c_str(), 1);
     ChildOptions options;

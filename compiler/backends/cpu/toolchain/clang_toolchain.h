@@ -39,7 +39,7 @@ class ClangToolchain : public LocalToolchain {
 
   const char* kind() const override { return "cpu"; }
   const std::string& version() const override { return version_; }
-  // Of the programs of compiler and linker, which name the build of their libraries, and of what they say themselves.
+  // Covers the programs of compiler and linker, which name the build of their libraries, and what they say themselves.
   std::string digest() const override { return digest_; }
   bool reproduces() const override { return true; }
 
