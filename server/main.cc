@@ -197,9 +197,10 @@ int Serve(const Flags& flags, const fusion::Log& log) {
   // Before any other process starts.
   const auto groups = OpenControlGroups();
   if (groups.ok()) compile.groups = groups->get();
-  options.compilation_limits = groups.ok() ? "control groups"
-                                           : absl::StrCat("RLIMIT_DATA, of each process for itself (no control groups: ",
-                                                          std::string(groups.status().message()), ")");
+  options.compilation_limits = groups.ok()
+                                   ? "control groups"
+                                   : absl::StrCat("RLIMIT_DATA, of each process for itself (no control groups: ",
+                                                  std::string(groups.status().message()), ")");
   log({fusion::LogLevel::kInfo, "memory of compilations", {{"limited_by", options.compilation_limits}}});
   if (compile.memory_bytes == 0) compile.memory_bytes = fusion::DefaultMemoryLimit(options.compile_threads);
 

@@ -41,7 +41,7 @@ struct ServerOptions {
   int64_t least_free_bytes = int64_t{256} << 20;
   std::function<int64_t()> free_bytes = nullptr;  // a test's; else what the file system says
   RetentionOptions retention;
-  std::string compilation_limits = {};  // what limits the memory of compilations, in words
+  std::string compilation_limits = {};          // what limits the memory of compilations, in words
   const LocalDevices* local_devices = nullptr;  // the devices of workers beside the server; must outlive the server
 };
 

@@ -176,9 +176,8 @@ void OfferBuilds(const WorkerOptions& options, Offer* offer) {
     if (toolchain.ok()) {
       toolchains.push_back(*std::move(toolchain));
     } else {
-      options.log({level,
-                   absl::StrCat("no build tasks for ", kind),
-                   {{"reason", std::string(toolchain.status().message())}}});
+      options.log(
+          {level, absl::StrCat("no build tasks for ", kind), {{"reason", std::string(toolchain.status().message())}}});
     }
   };
   if (wanted("cpu")) offer_builds("cpu", LogLevel::kWarning, ClangToolchain::Create(ClangOptions(options)));

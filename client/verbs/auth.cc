@@ -45,7 +45,11 @@ class TokenCreateVerb : public Verb {
   std::string help() const override { return "make a token for somebody, and print it once"; }
   std::vector<Option> Options() override {
     return {{"NAME", "whom it is for", &name_, true},
-            {"--role", "what its holder may do; repeatable", &roles_, true, {"client", "build", "untrusted-build", "measure", "admin"}},
+            {"--role",
+             "what its holder may do; repeatable",
+             &roles_,
+             true,
+             {"client", "build", "untrusted-build", "measure", "admin"}},
             {"--expires", "90d, 12h, 30m, 45s or never", &expires_},
             {"--join", "workers exchange it for tokens of their own, and it is good for nothing else", &join_},
             {"--tenant",

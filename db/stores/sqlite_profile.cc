@@ -91,11 +91,11 @@ absl::Status InsertAccepted(Connection& db, const AcceptedRows& accepted) {
   for (const MeasurementRow& row : accepted.measurements) RETURN_IF_ERROR(Insert(db, row));
   for (const PlanComparisonRow& row : accepted.comparisons) RETURN_IF_ERROR(Insert(db, row));
   for (const BuildRow& row : accepted.builds) {
-    RETURN_IF_ERROR(
-        db.Run("INSERT OR REPLACE INTO builds (key, binary_digest, created_ms, toolchain, builder, trusted, "
-               "reproduces) SELECT ?,?,?,?,?,?,? WHERE NOT EXISTS (SELECT 1 FROM tokens WHERE id = ? AND revoked_ms > 0)",
-               {row.key, row.binary_digest, row.created_ms, row.toolchain, row.builder, int64_t{row.trusted},
-                int64_t{row.reproduces}, row.builder}));
+    RETURN_IF_ERROR(db.Run(
+        "INSERT OR REPLACE INTO builds (key, binary_digest, created_ms, toolchain, builder, trusted, "
+        "reproduces) SELECT ?,?,?,?,?,?,? WHERE NOT EXISTS (SELECT 1 FROM tokens WHERE id = ? AND revoked_ms > 0)",
+        {row.key, row.binary_digest, row.created_ms, row.toolchain, row.builder, int64_t{row.trusted},
+         int64_t{row.reproduces}, row.builder}));
   }
   return absl::OkStatus();
 }

@@ -84,13 +84,13 @@ absl::StatusOr<std::vector<std::vector<BuildRow>>> SqliteStore::FindBuilds(absl:
   std::vector<std::vector<BuildRow>> found(keys.size());
   RETURN_IF_ERROR(Read([&](Connection& db) -> absl::Status {
     for (size_t i = 0; i < keys.size(); ++i) {
-      RETURN_IF_ERROR(
-          db.Query("SELECT binary_digest, created_ms, toolchain, builder, trusted, reproduces FROM builds WHERE key = ? "
-                   "ORDER BY toolchain, builder",
-                   {keys[i]}, [&](const SqlRow& row) {
-                     found[i].push_back({keys[i], row.Text(0), row.Int(1), row.Text(2), row.Text(3), row.Int(4) != 0,
-                                         row.Int(5) != 0});
-                   }));
+      RETURN_IF_ERROR(db.Query(
+          "SELECT binary_digest, created_ms, toolchain, builder, trusted, reproduces FROM builds WHERE key = ? "
+          "ORDER BY toolchain, builder",
+          {keys[i]}, [&](const SqlRow& row) {
+            found[i].push_back(
+                {keys[i], row.Text(0), row.Int(1), row.Text(2), row.Text(3), row.Int(4) != 0, row.Int(5) != 0});
+          }));
     }
     return absl::OkStatus();
   }));

@@ -57,8 +57,8 @@ std::vector<std::string> NameList(RoleSet roles) {
 }  // namespace
 
 const std::vector<Role>& AllRoles() {
-  static const auto* roles =
-      new std::vector<Role>{Role::kClient, Role::kBuild, Role::kUntrustedBuild, Role::kMeasure, Role::kAdmin, Role::kJoin};
+  static const auto* roles = new std::vector<Role>{Role::kClient,  Role::kBuild, Role::kUntrustedBuild,
+                                                   Role::kMeasure, Role::kAdmin, Role::kJoin};
   return *roles;
 }
 

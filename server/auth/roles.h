@@ -15,11 +15,11 @@
 namespace fusion {
 
 enum class Role : uint32_t {
-  kClient = 1,   // submits models, reads results and measurements
-  kBuild = 2,    // a worker that builds
-  kMeasure = 4,  // a worker that measures
-  kAdmin = 8,    // operates the service
-  kJoin = 16,    // only of join tokens: a worker that has no token of its own yet
+  kClient = 1,           // submits models, reads results and measurements
+  kBuild = 2,            // a worker that builds
+  kMeasure = 4,          // a worker that measures
+  kAdmin = 8,            // operates the service
+  kJoin = 16,            // only of join tokens: a worker that has no token of its own yet
   kUntrustedBuild = 32,  // a worker that builds, whose binaries count when another builder made the same
 };
 
@@ -30,7 +30,9 @@ class RoleSet {
     for (const Role role : roles) bits_ |= static_cast<uint32_t>(role);
   }
   // Those that a token can be given: all but kJoin.
-  static constexpr RoleSet All() { return {Role::kClient, Role::kBuild, Role::kUntrustedBuild, Role::kMeasure, Role::kAdmin}; }
+  static constexpr RoleSet All() {
+    return {Role::kClient, Role::kBuild, Role::kUntrustedBuild, Role::kMeasure, Role::kAdmin};
+  }
 
   constexpr bool Has(Role role) const { return (bits_ & static_cast<uint32_t>(role)) != 0; }
   constexpr bool HasAnyOf(RoleSet others) const { return (bits_ & others.bits_) != 0; }

@@ -24,8 +24,8 @@ struct CompileProcessOptions {
   std::string program;                      // fusion-compile-job
   std::vector<std::string> arguments = {};  // further ones, for tests
   int64_t memory_bytes = 0;                 // limit of a process; 0: none
-  // Where there are any, they limit memory with all that a process starts, and the number of processes; else RLIMIT_DATA
-  // limits each process. Must outlive the calls.
+  // Where there are any, they limit memory with all that a process starts, and the number of processes; else
+  // RLIMIT_DATA limits each process. Must outlive the calls.
   const ControlGroups* groups = nullptr;
   // Limit of the time that a process takes for itself: while it waits for an answer no time passes.
   absl::Duration time = absl::Hours(1);

@@ -112,11 +112,13 @@ TEST_F(ControlGroupTest, AKernelThatRefusesALimitIsTold) {
 TEST(OwnControlGroupTest, IsThatOfVersion2) {
   const std::string mounts =
       "sysfs /sys sysfs rw 0 0\ncgroup2 /sys/fs/cgroup cgroup2 rw,nosuid 0 0\ntmpfs /tmp tmpfs rw 0 0\n";
-  EXPECT_EQ(OwnControlGroup("0::/system.slice/fusiond.service\n", mounts), "/sys/fs/cgroup/system.slice/fusiond.service");
+  EXPECT_EQ(OwnControlGroup("0::/system.slice/fusiond.service\n", mounts),
+            "/sys/fs/cgroup/system.slice/fusiond.service");
   EXPECT_EQ(OwnControlGroup("0::/\n", mounts), "/sys/fs/cgroup");
-  EXPECT_EQ(OwnControlGroup("9:name=systemd:/\n4:memory:/a\n0::/b\n",
-                            "cgroup /sys/fs/cgroup/memory cgroup rw 0 0\ncgroup2 /sys/fs/cgroup/unified cgroup2 rw 0 0\n"),
-            "/sys/fs/cgroup/unified/b");
+  EXPECT_EQ(
+      OwnControlGroup("9:name=systemd:/\n4:memory:/a\n0::/b\n",
+                      "cgroup /sys/fs/cgroup/memory cgroup rw 0 0\ncgroup2 /sys/fs/cgroup/unified cgroup2 rw 0 0\n"),
+      "/sys/fs/cgroup/unified/b");
   EXPECT_EQ(OwnControlGroup("4:memory:/a\n", mounts), "") << "version 1 alone";
   EXPECT_EQ(OwnControlGroup("0::/a\n", "tmpfs /tmp tmpfs rw 0 0\n"), "");
   EXPECT_EQ(OwnControlGroup("", ""), "");

@@ -55,8 +55,8 @@ TEST(BuildElection, TrustedOnesThatDisagreeAreDisputedUntilMostAgree) {
 }
 
 TEST(BuildElection, AToolchainThatDoesNotReproduceIsNotCompared) {
-  const BuildElection election = ElectBuild(
-      {Row("a", "x", true, 1, "nvrtc", false), Row("b", "y", true, 2, "nvrtc", false)}, {});
+  const BuildElection election =
+      ElectBuild({Row("a", "x", true, 1, "nvrtc", false), Row("b", "y", true, 2, "nvrtc", false)}, {});
   EXPECT_EQ(election.binary_digest, "y") << "the newest";
   EXPECT_THAT(election.deviates, IsEmpty());
   EXPECT_EQ(Elected({Row("a", "x", false, 1, "nvrtc", false), Row("b", "y", false, 2, "nvrtc", false)}), "");

@@ -128,8 +128,8 @@ class Farm {
   // unchanged for the next start. Idempotent.
   void Stop();
 
-  // For workers. Call Register before a worker's first Poll, and again when the worker's description changes. Fails with
-  // PERMISSION_DENIED for an id that a worker with another token has.
+  // For workers. Call Register before a worker's first Poll, and again when the worker's description changes. Fails
+  // with PERMISSION_DENIED for an id that a worker with another token has.
   absl::Status Register(AttachedWorker worker);
   // Returns whether the worker is attached with exactly this serialised WorkerInfo and this token.
   bool IsRegistered(const std::string& worker_id, const std::string& info, const std::string& token) const;
@@ -151,9 +151,8 @@ class Farm {
   // The attached builders for that kind, each once, trusted ones first, and otherwise in the order of their tokens.
   std::vector<FarmBuilder> Builders(const std::string& kind) const;
   // Waits until `timeout` for a builder for that kind that `fits`.
-  std::optional<FarmBuilder> AwaitBuilder(const std::string& kind,
-                                          const std::function<bool(const FarmBuilder&)>& fits, absl::Duration timeout,
-                                          const std::function<bool()>& cancelled) const;
+  std::optional<FarmBuilder> AwaitBuilder(const std::string& kind, const std::function<bool(const FarmBuilder&)>& fits,
+                                          absl::Duration timeout, const std::function<bool()>& cancelled) const;
   // A line of the server's log.
   void Say(const LogLine& line) const { log_(line); }
   // Returns an attached worker, with its device model, that fits the wish. Among several devices it is the one with

@@ -168,9 +168,8 @@ absl::StatusOr<bool> FarmToolchain::AskAnother(Group* group, Request* request) {
   } else {
     group->checked = true;
     const auto helps = [&](const FarmBuilder& builder) {
-      const bool compares = std::any_of(made.begin(), made.end(), [&](const BuildRow& row) {
-        return row.toolchain == builder.toolchain;
-      });
+      const bool compares = std::any_of(made.begin(), made.end(),
+                                        [&](const BuildRow& row) { return row.toolchain == builder.toolchain; });
       return is_new(builder) && (compares || made.empty() || (builder.trusted && election.disputed.empty()));
     };
     chosen = first_that(helps);
@@ -266,7 +265,8 @@ absl::StatusOr<std::vector<std::string>> FarmToolchain::Build(absl::Span<const B
   for (const size_t i : all) {
     if (!request.binaries[i].has_value()) request.binaries[i] = request.binaries[first_of_key[request.keys[i]]];
     if (!request.binaries[i].has_value()) {
-      return absl::UnavailableError("a binary is gone since it was built: its builder was revoked, or the disk lost it");
+      return absl::UnavailableError(
+          "a binary is gone since it was built: its builder was revoked, or the disk lost it");
     }
     binaries.push_back(*request.binaries[i]);
   }

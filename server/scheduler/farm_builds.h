@@ -1,7 +1,7 @@
 // FarmToolchain: builds that a compilation gives to workers.
 //
-// A unit's binary is one in the database that counts (build_election.h), of a toolchain that an attached builder has. The
-// other units go in groups to any trusted builder; where none is attached, to any, and then to others until the
+// A unit's binary is one in the database that counts (build_election.h), of a toolchain that an attached builder has.
+// The other units go in groups to any trusted builder; where none is attached, to any, and then to others until the
 // binaries count: an untrusted builder's do once a second one with its toolchain has made the same. One in
 // FarmJob::check_one_build_in tasks of a trusted builder goes to a second trusted one, too, if there is one with its
 // toolchain. The worker that comes through the socket is not checked.
@@ -34,11 +34,11 @@ class FarmToolchain : public Toolchain {
  private:
   // Units of one kind that a task builds.
   struct Group {
-    std::vector<size_t> units;           // positions
-    std::string payload;                 // serialised
-    bool checked = false;               // whether a trusted builder's work is checked has been decided
-    std::set<std::string> asked = {};   // requirements of builders that were asked by name
-    absl::Status error = {};            // of the last one that could not build it
+    std::vector<size_t> units;         // positions
+    std::string payload;               // serialised
+    bool checked = false;              // whether a trusted builder's work is checked has been decided
+    std::set<std::string> asked = {};  // requirements of builders that were asked by name
+    absl::Status error = {};           // of the last one that could not build it
   };
   struct Request {
     absl::Span<const BuildUnit> units;

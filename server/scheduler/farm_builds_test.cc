@@ -116,20 +116,20 @@ class FarmBuildsTest : public ::testing::Test {
   std::atomic<bool> stopping_{false};
   testing::TemporaryState state_;
   Metrics metrics_;
-  Farm farm_{&state_.store(),
-             &state_.artifacts(),
-             &metrics_,
-             [this](const TaskRow& task, const std::string& payload, const std::string& result,
-                    const AttachedWorker& worker) {
-               return AcceptTaskResult(state_.artifacts(), task, payload, result, worker);
-             },
-             {},
-             [this](const LogLine& line) {
-               absl::MutexLock lock(&mutex_);
-               if (line.level == LogLevel::kError) {
-                 absl::StrAppend(&logged_, line.message, " ", line.fields.back().value, "\n");
-               }
-             }};
+  Farm farm_{
+      &state_.store(),
+      &state_.artifacts(),
+      &metrics_,
+      [this](const TaskRow& task, const std::string& payload, const std::string& result, const AttachedWorker& worker) {
+        return AcceptTaskResult(state_.artifacts(), task, payload, result, worker);
+      },
+      {},
+      [this](const LogLine& line) {
+        absl::MutexLock lock(&mutex_);
+        if (line.level == LogLevel::kError) {
+          absl::StrAppend(&logged_, line.message, " ", line.fields.back().value, "\n");
+        }
+      }};
   FarmJob job_;
   std::vector<std::thread> threads_;
 };
@@ -180,6 +180,25 @@ TEST_F(FarmBuildsTest, APoisonedBinaryOfAnUntrustedBuilderIsNeverReturned) {
   EXPECT_THAT(Logged(), HasSubstr("builders made other binaries than the ones that count"));
   EXPECT_THAT(Logged(), HasSubstr("token t1"));
   EXPECT_THAT(Logged(), ::testing::Not(HasSubstr("token t2")));
+}
+
+// Some poison everything and some one text in three, each in its own way; one fails.
+TEST_F(FarmBuildsTest, OfThreeHundredUnitsAmongBadBuildersEachIsHonest) {
+  for (const char* token : {"h1", "h2", "h3"}) Attach({token, token, false}, Honest);
+  for (const char* token : {"p1", "p2"}) {
+    Attach({token, token, false}, [token](const std::string& source) { return absl::StrCat(token, Poisoned(source)); });
+  }
+  Attach({"s1", "s1", false},
+         [](const std::string& source) { return source.size() % 3 == 0 ? Poisoned(source) : Honest(source); });
+  Attach({"f1", "f1", false}, Failing);
+  for (int job = 0; job < 10; ++job) {
+    std::vector<std::string> sources;
+    for (int i = 0; i < 30; ++i) sources.push_back(absl::StrCat("unit ", job * job * job, " ", i));
+    const auto built = Build(sources);
+    ASSERT_TRUE(built.ok()) << built.status();
+    for (size_t i = 0; i < sources.size(); ++i) ASSERT_EQ(built->at(i), Honest(sources[i]));
+  }
+  EXPECT_THAT(Logged(), ::testing::Not(HasSubstr("token h")));
 }
 
 TEST_F(FarmBuildsTest, UntrustedBuildersAreLeftAloneWhereATrustedOneIs) {

@@ -45,8 +45,8 @@ class ChildToolchain : public LocalToolchain {
     if (units.empty()) return std::vector<std::string>();
     std::string folder = absl::StrCat(options_.temp_folder, "/fusion-build-XXXXXX");
     if (mkdtemp(folder.data()) == nullptr) {
-      return absl::ResourceExhaustedError(absl::StrCat(
-          "cannot make a folder in ", options_.temp_folder, ": ", std::error_code(errno, std::generic_category()).message()));
+      return absl::ResourceExhaustedError(absl::StrCat("cannot make a folder in ", options_.temp_folder, ": ",
+                                                       std::error_code(errno, std::generic_category()).message()));
     }
     auto remover = absl::MakeCleanup([&folder] {
       std::error_code ignored;
@@ -55,8 +55,8 @@ class ChildToolchain : public LocalToolchain {
     std::vector<std::string> command = Command();
     for (size_t u = 0; u < units.size(); ++u) {
       if (units[u].kind != options_.kind) {
-        return absl::InvalidArgumentError(absl::StrCat("this toolchain builds units of kind '", options_.kind,
-                                                       "', not '", units[u].kind, "'"));
+        return absl::InvalidArgumentError(
+            absl::StrCat("this toolchain builds units of kind '", options_.kind, "', not '", units[u].kind, "'"));
       }
       RETURN_IF_ERROR(WriteBuildFile(absl::StrCat(folder, "/", UnitFile(u)), units[u].source));
       command.push_back(absl::StrCat("--march=", units[u].march));
@@ -72,8 +72,8 @@ class ChildToolchain : public LocalToolchain {
     for (size_t u = 0; u < units.size(); ++u) {
       absl::StatusOr<std::string> binary = ReadMadeFile(absl::StrCat(folder, "/", BinaryFile(u)), kMostBinaryBytes);
       if (!binary.ok()) {
-        return absl::InternalError(absl::StrCat(version_, " reported success and made no binary: ",
-                                                std::string(binary.status().message())));
+        return absl::InternalError(
+            absl::StrCat(version_, " reported success and made no binary: ", std::string(binary.status().message())));
       }
       binaries.push_back(*std::move(binary));
     }
@@ -105,9 +105,9 @@ class ChildToolchain : public LocalToolchain {
         error.ok() && result.exit_code > 0) {
       return absl::FailedPreconditionError(BuildErrorOf(*error).message());
     }
-    return absl::FailedPreconditionError(absl::StrCat("the compiler for '", options_.kind, "' cannot be asked: ",
-                                                      options_.program, " ", result.Describe(), ". It said: ",
-                                                      LastWords(result.stderr_text)));
+    return absl::FailedPreconditionError(absl::StrCat("the compiler for '", options_.kind,
+                                                      "' cannot be asked: ", options_.program, " ", result.Describe(),
+                                                      ". It said: ", LastWords(result.stderr_text)));
   }
 
   absl::Status ErrorOf(const ChildResult& result, const std::string& folder) const {
@@ -117,9 +117,9 @@ class ChildToolchain : public LocalToolchain {
       // The compiler may have been replaced since the worker started. A process that a text has taken over may only
       // claim so: that must not count against the worker.
       if (const auto now = AskVersion(); !now.ok() || *now != version_) {
-        return absl::UnavailableError(absl::StrCat("the compiler was ", version_, " when this worker started and is now: ",
-                                                   now.ok() ? *now : std::string(now.status().message()),
-                                                   "; start the worker again"));
+        return absl::UnavailableError(
+            absl::StrCat("the compiler was ", version_, " when this worker started and is now: ",
+                         now.ok() ? *now : std::string(now.status().message()), "; start the worker again"));
       }
       if (error.ok()) return BuildErrorOf(*error);
     }

@@ -12,11 +12,11 @@
 namespace fusion {
 
 struct ChildToolchainOptions {
-  std::string program;       // path of fusion-build
-  std::string kind;          // of the units: "opencl", "cuda"
-  int jobs = 0;              // units that are built at once, where the compiler can; 0: one for each core
-  bool confined = true;      // false: the process may do what this one may
-  std::string temp_folder;   // for work folders; empty: $TMPDIR or /tmp
+  std::string program;      // path of fusion-build
+  std::string kind;         // of the units: "opencl", "cuda"
+  int jobs = 0;             // units that are built at once, where the compiler can; 0: one for each core
+  bool confined = true;     // false: the process may do what this one may
+  std::string temp_folder;  // for work folders; empty: $TMPDIR or /tmp
   absl::Duration deadline = absl::Minutes(30);      // of a Build, whatever the task allows
   absl::Duration ask_deadline = absl::Seconds(60);  // of the question for the version, which loads the driver
 };
@@ -25,8 +25,9 @@ struct ChildToolchainOptions {
 // with FAILED_PRECONDITION and the reason where there is no such compiler, or where it does not answer.
 //
 // Build fails with INTERNAL, and the last output of the process, when the process dies or exceeds the deadline; with
-// CANCELLED soon after `cancelled` says so, whatever the compiler is doing; with UNAVAILABLE when the compiler is another one than at first; and otherwise as the
-// toolchain of the kind does. It leaves nothing in the temporary folder, and no process of its group.
+// CANCELLED soon after `cancelled` says so, whatever the compiler is doing; with UNAVAILABLE when the compiler is
+// another one than at first; and otherwise as the toolchain of the kind does. It leaves nothing in the temporary
+// folder, and no process of its group.
 absl::StatusOr<std::unique_ptr<LocalToolchain>> MakeChildToolchain(ChildToolchainOptions options);
 
 }  // namespace fusion

@@ -1,6 +1,6 @@
-// A library in the place of NVRTC whose kernels' texts do harm: "kill 17", "read /path". It can also stand in for OpenCL's
-// loader; it then does what the variable HOSTILE_ATTACK says as soon as it is loaded. It tells what it could do in the
-// binary, and on stderr.
+// A library in the place of NVRTC whose kernels' texts do harm: "kill 17", "read /path". It can also stand in for
+// OpenCL's loader; it then does what the variable HOSTILE_ATTACK says as soon as it is loaded. It tells what it could
+// do in the binary, and on stderr.
 #include <arpa/inet.h>
 #include <fcntl.h>
 #include <netinet/in.h>

@@ -104,8 +104,7 @@ absl::StatusOr<std::unique_ptr<ClangToolchain>> ClangToolchain::Create(ClangTool
     options.temp_folder = folder != nullptr && *folder != 0 ? folder : "/tmp";
   }
   std::string digest = DigestOf(result->stdout_text, {options.compiler, linker}, options.more_flags);
-  return std::unique_ptr<ClangToolchain>(
-      new ClangToolchain(std::move(options), linker, version, std::move(digest)));
+  return std::unique_ptr<ClangToolchain>(new ClangToolchain(std::move(options), linker, version, std::move(digest)));
 }
 
 std::vector<std::string> ClangToolchain::Flags(const std::string& march) {
