@@ -12,7 +12,7 @@ class UntrustedBuilders(tls_server.TlsServerTest):
     def attach(self, name, *args, **options):
         worker = self.server.start_worker("--name", name, *args, **options)
         self.addCleanup(worker.wait)
-        self.addCleanup(worker.kill)  # one that is sent away would try on
+        self.addCleanup(worker.terminate)
         self.server.wait_until(lambda: self.done_by(name) is not None, name + " is attached")
 
     def attach_builder(self, name):

@@ -165,7 +165,9 @@ void LeaseLoop::Run() {
     if (!response.ok()) {
       PutBackLines(&request);
       if (Aborted() || Draining() != draining) continue;
-      if (draining && running_ == nullptr) return;  // there is nothing to deliver
+      // There is nothing to deliver, or nobody who takes it: the server knows this worker's token no longer.
+      const bool sent_away = absl::IsUnauthenticated(response.status()) || absl::IsPermissionDenied(response.status());
+      if (draining && (running_ == nullptr || sent_away)) break;
       if (std::string now = Trouble(response.status()); now != trouble)
         options_.log({LogLevel::kWarning, trouble = std::move(now), {}});
       WaitFor(pause * jitter(random));

@@ -38,7 +38,8 @@ class LeaseLoop {
   LeaseLoop(LeaseOptions options, Transport* transport, TaskExecutor* executor);
   ~LeaseLoop();
 
-  // Returns after Abort, or after Drain when the running task's result has been delivered.
+  // Returns after Abort, or after Drain when the running task's result has been delivered, or the server refuses the
+  // worker's token.
   void Run();
 
   // Any thread may call. Drain: takes no new task, finishes and delivers the running one. Abort: stops the task and

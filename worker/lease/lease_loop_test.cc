@@ -245,6 +245,26 @@ TEST(LeaseLoop, TellsARefusalFromAnUnreachableServerAndSaysEachOnce) {
                                           "server reached again"));
 }
 
+// Its token was revoked while it had a result: without this the worker would offer it for ever.
+TEST(LeaseLoop, DrainEndsAWorkerThatIsSentAway) {
+  FunctionExecutor executor([](const TaskContext&) { return "bytes"; });
+  LeaseLoop* loop = nullptr;
+  int refusals = 0;
+  ScriptedTransport transport({
+      [](const auto&) { return Do("t"); },
+      [&](const v1::SynchronizeRequest& request) -> absl::StatusOr<v1::SynchronizeResponse> {
+        if (!request.current().has_result()) return Do("t");
+        if (++refusals == 3) loop->Drain();
+        if (refusals == 20) loop->Abort();
+        return absl::UnauthenticatedError("the token was revoked");
+      },
+  });
+  LeaseLoop leases(Options(), &transport, &executor);
+  loop = &leases;
+  leases.Run();
+  EXPECT_EQ(refusals, 4) << "it tries on until it is drained, and then once more";
+}
+
 TEST(LeaseLoop, DrainDeliversFirst) {
   LeaseLoop* loop = nullptr;
   FunctionExecutor executor([&](const TaskContext&) {
