@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "compiler/backends/backend.h"
 #include "compiler/backends/placement.h"
+#include "compiler/movement/work_groups.h"
 #include "runtime/base/status_macros.h"
 
 namespace fusion {
@@ -34,9 +35,10 @@ ManifestKernel MakeManifestKernel(const KernelTexts& texts, const FusionKernel& 
     if (fusion_kernel.args[a].written) kernel.writes.push_back(static_cast<int>(a));
   }
   kernel.persistent = fusion_kernel.kernel.persistent;
+  const std::vector<movement::PhaseRange> launches = movement::LaunchesOf(fusion_kernel.kernel);
   for (size_t p = 0; p < place.tasks.size(); ++p) {
     kernel.phases.push_back({PhaseSymbol(place.symbol, static_cast<int>(p)), place.tasks[p], {}});
-    const LibraryCall* call = movement::LibraryCallOf(fusion_kernel.kernel.phases[p]);
+    const LibraryCall* call = movement::LibraryCallOf(fusion_kernel.kernel.phases[launches[p].first]);
     // A buffer's number is that of its argument: buffers of scope kBlock come last.
     if (call != nullptr) kernel.phases.back().library = *call;
   }

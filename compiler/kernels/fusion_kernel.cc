@@ -256,7 +256,7 @@ absl::Status CheckRealised(const ecg::Graph& graph, const FusionBlock& fusion_bl
 
 FusionBlockAccount AccountOf(const FusionKernel& kernel, const DeviceModel& typical, int threads) {
   FusionBlockAccount account;
-  account.phases = static_cast<int64_t>(kernel.kernel.phases.size());
+  account.phases = static_cast<int64_t>(kernel.kernel.BetweenBarriers().size());
   account.phase_members = kernel.phase_members;
   for (const movement::Phase& phase : kernel.kernel.phases) account.tasks = std::max(account.tasks, phase.tasks());
   for (const int64_t groups : movement::LaunchedWorkGroups(kernel.kernel, typical.work_group_size)) {

@@ -89,7 +89,7 @@ PlanEstimate PlanPricer::Price(const ecg::Graph& graph, const KernelSequence& ke
       launch.others.push_back(MemoryOf(*kernels[order.launches[l][other]], l, elided));
     }
     sequence.push_back(std::move(launch));
-    const auto phases = static_cast<int64_t>(first.kernel.phases.size());
+    const auto phases = static_cast<int64_t>(first.kernel.BetweenBarriers().size());
     const bool one_launch = device_.PhasesShareLaunch() || first.kernel.persistent;
     estimate.launches += one_launch ? 1 : phases;
     estimate.barriers += one_launch ? phases - 1 : 0;

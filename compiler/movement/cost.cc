@@ -194,14 +194,16 @@ class Estimator {
 
   std::vector<PhaseCost> Phases() {
     std::vector<PhaseCost> phases;
-    for (size_t p = 0; p < kernel_.phases.size(); ++p) {
+    for (const PhaseRange& range : kernel_.BetweenBarriers()) {
+      const size_t p = range.first;
       const LibraryCall* call = LibraryCallOf(kernel_.phases[p]);
       PhaseCost& phase = phases.emplace_back();
       phase.wait_s =
           p == 0 ? device_.LaunchSeconds(threads_) : WaitBehind(LibraryCallOf(kernel_.phases[p - 1]) != nullptr);
-      phase.compute_s =
-          call != nullptr ? LibrarySeconds(*call, kernel_, device_, threads_) : Compute(kernel_.phases[p]);
-      phase.traffic = TrafficOf(kernel_, accesses_[p], device_);
+      phase.compute_s = call != nullptr ? LibrarySeconds(*call, kernel_, device_, threads_) : ComputeBeside(range);
+      Accesses accesses = accesses_[p];
+      for (size_t other = p + 1; other < range.end; ++other) Add(accesses_[other], &accesses);
+      phase.traffic = TrafficOf(kernel_, accesses, device_);
     }
     return phases;
   }
@@ -238,11 +240,30 @@ class Estimator {
     return waiting;
   }
 
+  double UnitsOf(const Phase& phase) const {
+    return std::max(1.0, std::min<double>({static_cast<double>(threads_), static_cast<double>(device_.parallel_units),
+                                           static_cast<double>(phase.tasks())}));
+  }
+
+  // Returns the seconds for which the units compute phases that run beside each other: those of the longest phase, or
+  // of all work on all units where that is more.
+  double ComputeBeside(const PhaseRange& range) {
+    if (range.end - range.first == 1) return Compute(kernel_.phases[range.first], range);
+    double longest = 0, work = 0, units = 0;
+    for (size_t p = range.first; p < range.end; ++p) {
+      const double seconds = Compute(kernel_.phases[p], range), of_phase = UnitsOf(kernel_.phases[p]);
+      longest = std::max(longest, seconds);
+      work += seconds * of_phase;
+      units += of_phase;
+    }
+    const double most = std::max(1, std::min(threads_, device_.parallel_units));
+    return std::max(longest, work / std::min(units, most));
+  }
+
   // Returns the seconds for which the units compute.
-  double Compute(const Phase& phase) {
+  double Compute(const Phase& phase, const PhaseRange& beside) {
     const double tasks = static_cast<double>(phase.tasks());
-    const double units = std::max(
-        1.0, std::min<double>({static_cast<double>(threads_), static_cast<double>(device_.parallel_units), tasks}));
+    const double units = UnitsOf(phase);
     double compute = 0;
     for (const Step& step : phase.steps) {
       const double spatial = tasks * static_cast<double>(TurnsOf(step)) * Trips(step.loops);
@@ -253,18 +274,19 @@ class Estimator {
     compute += RereadSeconds(kernel_, phase, device_);
     const int64_t private_bytes = LargestPrivateBytes(device_);
     if (private_bytes > 0 && kernel_.scratch_bytes > private_bytes) compute += ScratchSeconds(kernel_, phase, device_);
-    if (device_.unit_limits.Known()) return compute * GroupsSlowdown(phase, units);
+    if (device_.unit_limits.Known()) return compute * GroupsSlowdown(phase, beside, units);
     const double waves = std::ceil(tasks / units) * units / std::max(1.0, tasks);
     return compute / units * waves;
   }
 
   // The part of the phase's computation, at the rate of one full unit, that the unit with most work-groups spends. As
   // many of them as the unit keeps run at once, and few work-items do not fill it.
-  double GroupsSlowdown(const Phase& phase, double units) const {
+  double GroupsSlowdown(const Phase& phase, const PhaseRange& beside, double units) const {
     const int work_items = WorkItems(kernel_, device_.work_group_size);
     const double groups = std::max(1.0, static_cast<double>(WorkGroups(kernel_, phase, work_items)));
     const double of_unit = std::ceil(groups / std::min(units, groups));
-    const auto launched = kernel_.persistent ? absl::MakeConstSpan(kernel_.phases) : absl::MakeConstSpan(&phase, 1);
+    const auto phases = absl::MakeConstSpan(kernel_.phases);
+    const auto launched = kernel_.persistent ? phases : phases.subspan(beside.first, beside.end - beside.first);
     const std::optional<Occupancy> occupancy = OccupancyOf(DemandOf(kernel_, launched, device_), device_);
     const double at_once = std::min(of_unit, std::max(1.0, static_cast<double>(occupancy->groups)));
     return of_unit / groups / std::min(1.0, at_once * work_items / kItemsThatFillAUnit);

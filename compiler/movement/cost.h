@@ -37,7 +37,7 @@ struct KernelCost {
 // taken as cold); a task's scratch from the level that holds it.
 std::vector<double> BytesByLevel(const Kernel& kernel, const DeviceModel& device);
 
-// One phase of a kernel.
+// The phases of a kernel between two barriers: one, or several beside each other.
 struct PhaseCost {
   double wait_s = 0;     // the launch, or the barrier in front of it
   double compute_s = 0;  // the units compute

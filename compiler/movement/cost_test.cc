@@ -139,6 +139,29 @@ TEST(EstimateCost, FewWorkItemsDoNotFillAMultiprocessor) {
   EXPECT_NEAR(compute(2 * units), 2 * compute(units), 1e-6 * compute(units));
 }
 
+// Phases that leave units idle fill them together; phases that fill all units take as long as one after the other. The
+// launch of the second is saved either way.
+TEST(EstimateCost, PhasesBesideEachOtherShareUnitsAndALaunch) {
+  const DeviceModel device = StoredDevice("cuda:sm_80").value();
+  const std::string text = "te p(%0: f32[512, 768]) {\n  %1[i0<512, i1<768]: f32 = erf(%0[i0, i1])\n  return %1\n}";
+  Kernel kernel = ScheduleFusionBlock(FormStages(te::Parse(text).value()).value(), {}, device).value().kernel;
+  const int axis = kernel.phases[0].grid[0].id;
+  kernel.phases[0].grid = {{axis, device.parallel_units / 4}};
+  kernel.phases.push_back(kernel.phases[0]);
+  const auto estimate = [&](bool beside) {
+    kernel.phases[1].beside = beside;
+    return EstimateCost(kernel, device, device.parallel_units);
+  };
+  EXPECT_NEAR(estimate(true).compute_ns, estimate(false).compute_ns / 2, 1e-6 * estimate(false).compute_ns);
+  EXPECT_LE(estimate(true).latency_ns, estimate(false).latency_ns - 1e9 * device.launch_s);
+  kernel.phases[1].beside = false;
+  EXPECT_EQ(EstimatePhases(kernel, device, device.parallel_units).size(), 2u);
+  kernel.phases[1].beside = true;
+  EXPECT_EQ(EstimatePhases(kernel, device, device.parallel_units).size(), 1u);
+  for (Phase& phase : kernel.phases) phase.grid = {{axis, 8 * device.parallel_units}};
+  EXPECT_NEAR(estimate(true).compute_ns, estimate(false).compute_ns, 1e-6 * estimate(false).compute_ns);
+}
+
 // A dictionary's embeddings: few of its rows are read, whatever its size.
 TEST(EstimateCost, RowsOfALargeTableAreNotTheTable) {
   const auto gather = [](int64_t rows) {

@@ -144,6 +144,15 @@ int64_t Phase::tasks() const {
   return count;
 }
 
+std::vector<PhaseRange> Kernel::BetweenBarriers() const {
+  std::vector<PhaseRange> ranges;
+  for (size_t p = 0; p < phases.size(); ++p) {
+    if (p == 0 || !phases[p].beside) ranges.push_back({p, p});
+    ranges.back().end = p + 1;
+  }
+  return ranges;
+}
+
 int Kernel::num_args() const {
   int count = 0;
   for (const Buffer& buffer : buffers) count += IsArgument(buffer);

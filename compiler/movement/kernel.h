@@ -272,7 +272,15 @@ struct Phase {
   std::vector<Step> steps;
   std::vector<RowNest> row_nests = {};    // in order; they share no step
   std::vector<TaskLoop> task_loops = {};  // in order; they share no step with each other or with a row nest
+  // No barrier stands in front of it: its tasks may run at the same time as those of the phase in front. The phases
+  // that run beside each other touch nothing that one of them writes.
+  bool beside = false;
   int64_t tasks() const;
+};
+
+// Numbers [first, end) of phases that run beside each other.
+struct PhaseRange {
+  size_t first = 0, end = 0;
 };
 
 // The library call of this phase; null where the phase is text.
@@ -300,7 +308,7 @@ void VisitBuffers(const Step& step, const std::function<void(int)>& f);
 struct Kernel {
   std::vector<Buffer> buffers;  // kernel scope first, in argument order, then device, then block and warp scope
   std::vector<Pack> packs;
-  std::vector<Phase> phases;  // a barrier (sync device) between phases
+  std::vector<Phase> phases;  // a barrier (sync device) between phases that do not run beside each other
   // Persistent kernel, on devices whose launches are grids of work-groups: all phases are one launch of no more
   // work-groups than the device keeps at the same time. They share out each phase's tasks and wait for each other at
   // the barriers between phases (grid barrier). False: each phase is a launch.
@@ -310,8 +318,9 @@ struct Kernel {
   // Offset of each buffer, 64-byte aligned; -1 where its scope is not kBlock. Buffers that no step needs at the same
   // time overlap.
   std::vector<int64_t> scratch_offset_bytes() const;
-  int64_t PlannedScratchBytes() const;  // by these offsets: the value for `scratch_bytes`
-  int next_axis = 0;                    // first unused axis id
+  int64_t PlannedScratchBytes() const;              // by these offsets: the value for `scratch_bytes`
+  int next_axis = 0;                                // first unused axis id
+  std::vector<PhaseRange> BetweenBarriers() const;  // all phases, in order
 };
 
 }  // namespace fusion::movement

@@ -141,9 +141,9 @@ std::optional<Occupancy> EstimateOccupancy(const Kernel& kernel, const DeviceMod
   if (!device.unit_limits.Known()) return std::nullopt;
   std::optional<Occupancy> least;
   const absl::Span<const Phase> phases(kernel.phases);
-  for (size_t p = 0; p < (kernel.persistent ? 1 : phases.size()); ++p) {
-    if (LibraryCallOf(phases[p]) != nullptr) continue;
-    const auto launched = kernel.persistent ? phases : phases.subspan(p, 1);
+  for (const PhaseRange& launch : LaunchesOf(kernel)) {
+    if (LibraryCallOf(phases[launch.first]) != nullptr) continue;
+    const auto launched = phases.subspan(launch.first, launch.end - launch.first);
     const std::optional<Occupancy> occupancy = OccupancyOf(DemandOf(kernel, launched, device), device);
     if (occupancy && (!least || occupancy->share < least->share)) least = occupancy;
   }

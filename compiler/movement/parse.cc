@@ -31,7 +31,8 @@ class Parser : public StrategyReader {
   absl::StatusOr<Kernel> Run() {
     while (!failed() && AcceptWord("buffer")) ParseBuffer();
     while (!failed() && AcceptWord("pack")) ParsePack();
-    while (!failed() && AcceptWord("parallel")) ParsePhase();
+    bool beside = false;
+    while (!failed() && AcceptWord("parallel")) beside = ParsePhase(beside);
     if (!failed() && packed_ != kernel_.packs.size()) Fail("there is not one pack for each packed buffer");
     if (!failed() && !AtEnd()) Fail("expected 'parallel' or the end");
     RETURN_IF_ERROR(status());
@@ -98,8 +99,10 @@ class Parser : public StrategyReader {
     kernel_.packs.push_back(std::move(pack));
   }
 
-  void ParsePhase() {
+  // Returns whether the next phase runs beside this one.
+  bool ParsePhase(bool beside) {
     Phase phase;
+    phase.beside = beside;
     phase.grid = ParseAxes("(", ")");
     Expect("{");
     while (!failed()) {
@@ -115,13 +118,15 @@ class Parser : public StrategyReader {
     }
     Expect("}");
     kernel_.phases.push_back(std::move(phase));
-    if (!AcceptWord("sync")) return;
-    Expect("device");
-    if (Accept(",")) {
+    const bool before_beside = AcceptWord("beside");
+    if (!before_beside && !AcceptWord("sync")) return false;
+    if (!before_beside) Expect("device");
+    if (!before_beside && Accept(",")) {
       Expect("persistent");
       kernel_.persistent = true;
     }
     if (!Looking("parallel")) Fail("expected 'parallel'");
+    return before_beside;
   }
 
   void ParseRowNest(Phase* phase) {

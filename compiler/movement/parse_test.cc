@@ -55,6 +55,7 @@ TEST(Parse, WhatEachStrategyPrints) {
     DeviceModel device = Device();
     Choices choices = {};
     std::map<te::TensorId, Layout> layouts = {};
+    std::vector<DirectiveRequest> directives = {};
   };
   for (const Case& c : {
            Case{"a tile with a tail, packed weights and prefetches", kProduct, {"step tile{", "pack [", "store if "}},
@@ -101,10 +102,18 @@ TEST(Parse, WhatEachStrategyPrints) {
                 "  %2[i2<1, i3<200000]: f32 = div(%0[i2, i3], %1[i2])\n  return %2\n}",
                 {"sync device, persistent"},
                 persistent},
+           Case{"phases beside each other",
+                "te p(%0: f32[64, 300], %1: f32[100]) {\n  %2[i0<64]: f32 = sum.f32(i1<300) %0[i0, i1]\n"
+                "  %3[i2<100]: f32 = exp(%1[i2])\n  return %2, %3\n}",
+                {"}\nbeside\nparallel"},
+                GroupDevice(),
+                {},
+                {},
+                {{-1, "form", "beside"}}},
        }) {
     SCOPED_TRACE(c.what);
     const ScheduledFusionBlock scheduled =
-        OrFail(ScheduleFusionBlock(Stages(c.text), c.layouts, c.device, {c.choices}));
+        OrFail(ScheduleFusionBlock(Stages(c.text), c.layouts, c.device, {c.choices, {}, {}, c.directives}));
     const std::string text = Print(scheduled.kernel);
     for (const std::string& part : c.contains) EXPECT_THAT(text, HasSubstr(part));
     ExpectSameText(scheduled.kernel);

@@ -238,8 +238,9 @@ std::string Print(const Kernel& kernel) {
       if (loop != nullptr && s == loop->first + loop->count - 1) absl::StrAppend(&text, "  }\n");
     }
     absl::StrAppend(&text, "}\n");
-    if (&phase != &kernel.phases.back())
-      absl::StrAppend(&text, kernel.persistent ? "sync device, persistent\n" : "sync device\n");
+    if (&phase == &kernel.phases.back()) continue;
+    const char* barrier = kernel.persistent ? "sync device, persistent\n" : "sync device\n";
+    absl::StrAppend(&text, (&phase)[1].beside ? "beside\n" : barrier);
   }
   return text;
 }

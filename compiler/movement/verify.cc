@@ -11,6 +11,7 @@
 #include "compiler/movement/prefix_reduction.h"
 #include "compiler/movement/row_nest.h"
 #include "compiler/movement/task_loop.h"
+#include "compiler/movement/work_groups.h"
 #include "runtime/base/status_macros.h"
 
 namespace fusion::movement {
@@ -107,6 +108,7 @@ class Verifier {
                                               " lives in scope 'lane'; buffers live in kernel, device, block or warp"));
     }
     RETURN_IF_ERROR(CheckRings(kernel_));
+    RETURN_IF_ERROR(CheckNeighbours());
     for (const Phase& phase : kernel_.phases) {
       // Scratch does not outlive its task.
       std::erase_if(written_, [&](int b) { return !IsArgument(kernel_.buffers[b]); });
@@ -124,6 +126,36 @@ class Verifier {
   }
 
  private:
+  // No phase touches what another one beside it writes.
+  absl::Status CheckNeighbours() const {
+    if (!kernel_.phases.empty() && kernel_.phases[0].beside) {
+      return absl::InternalError("movement: nothing runs in front of the first phase, which is to run beside it");
+    }
+    for (const PhaseRange& range : kernel_.BetweenBarriers()) {
+      if (range.end - range.first == 1) continue;
+      std::vector<std::set<int>> touched;
+      for (size_t p = range.first; p < range.end; ++p) {
+        if (LibraryCallOf(kernel_.phases[p]) != nullptr) {
+          return absl::InternalError("movement: a library call has a launch of its own, with no phase beside it");
+        }
+        std::set<int>& of_phase = touched.emplace_back();
+        VisitSteps(kernel_.phases[p],
+                   [&](const Step& step) { VisitBuffers(step, [&](int b) { of_phase.insert(b); }); });
+      }
+      for (size_t p = range.first; p < range.end; ++p) {
+        for (const int b : WrittenBuffers(kernel_.phases[p])) {
+          if (IsBuffer(b) && !IsArgument(kernel_.buffers[b])) continue;  // each task has its own
+          for (size_t other = range.first; other < range.end; ++other) {
+            if (other == p || touched[other - range.first].count(b) == 0) continue;
+            return absl::InternalError(absl::StrCat("movement: phase ", p, " writes b", b, ", which phase ", other,
+                                                    " beside it reads or writes"));
+          }
+        }
+      }
+    }
+    return absl::OkStatus();
+  }
+
   // Row nests hold steps of the phase, in order, and only they use registers.
   absl::Status CheckRowNests(const Phase& phase) const {
     int end = 0;
@@ -271,8 +303,8 @@ class Verifier {
 }  // namespace
 
 absl::Status Verify(const Kernel& kernel) {
-  if (kernel.persistent && kernel.phases.size() < 2) {
-    return absl::InternalError("movement: a persistent kernel needs at least two phases");
+  if (kernel.persistent && kernel.BetweenBarriers().size() < 2) {
+    return absl::InternalError("movement: a persistent kernel needs a barrier between two phases");
   }
   return Verifier(kernel).Check();
 }

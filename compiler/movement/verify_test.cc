@@ -77,6 +77,62 @@ TEST(Verify, RefusesScratchAcrossPhases) {
   ExpectRefused(kernel, "before it is written");
 }
 
+// Two samples, y[i] = exp(x[i]) and z[i] = exp(x[i]), as phases beside each other.
+Kernel Neighbours() {
+  Kernel kernel = Sample();
+  kernel.buffers.push_back(kernel.buffers[1]);
+  kernel.phases.push_back(kernel.phases[0]);
+  kernel.phases[1].beside = true;
+  kernel.phases[1].steps[0].stores[0].buffer = 2;
+  return kernel;
+}
+
+TEST(Verify, PhasesBesideEachOtherMayReadTheSame) { EXPECT_TRUE(Verify(Neighbours()).ok()) << Verify(Neighbours()); }
+
+TEST(Verify, RefusesWhatTouchesANeighboursResults) {
+  Kernel both = Neighbours();
+  both.phases[1].steps[0].stores[0].buffer = 1;
+  ExpectRefused(both, "phase 0 writes b1, which phase 1 beside it reads or writes");
+  both.phases[1].beside = false;
+  EXPECT_TRUE(Verify(both).ok()) << "a barrier is between them";
+  Kernel read = Neighbours();
+  const te::Index at = read.phases[1].steps[0].stores[0].address;
+  read.phases[1].steps[0].body = {te::Load(1, DType::kF32, {at})};
+  ExpectRefused(read, "phase 0 writes b1");
+  // The reader comes first: it could find what was written meanwhile.
+  Kernel earlier = Neighbours();
+  earlier.phases[0].steps[0].body = {te::Load(2, DType::kF32, {at})};
+  ExpectRefused(earlier, "phase 1 writes b2, which phase 0 beside it reads or writes");
+  // An index or a condition reads, too.
+  Kernel looked_up = Neighbours();
+  looked_up.phases[0].steps[0].body = {
+      te::If({{te::Index(0), te::Cmp::kLt, te::Index(1)}}, te::Load(2, DType::kF32, {at}), te::Imm(DType::kF32, 0))};
+  ExpectRefused(looked_up, "phase 1 writes b2");
+}
+
+TEST(Verify, RefusesAFirstPhaseBesideNothing) {
+  Kernel kernel = Sample();
+  kernel.phases[0].beside = true;
+  ExpectRefused(kernel, "nothing runs in front of the first phase");
+}
+
+TEST(Verify, RefusesAPersistentKernelWithoutABarrier) {
+  Kernel kernel = Neighbours();
+  kernel.persistent = true;
+  ExpectRefused(kernel, "needs a barrier");
+}
+
+TEST(Verify, EachTaskHasScratchOfItsOwn) {
+  Kernel kernel = Neighbours();
+  kernel.buffers.push_back({Scope::kBlock, DType::kF32, 16});
+  for (Phase& phase : kernel.phases) {
+    Step write = phase.steps[0];
+    write.stores = {{3, te::Index(te::Axis{1, 16})}};
+    phase.steps.insert(phase.steps.begin(), write);
+  }
+  EXPECT_TRUE(Verify(kernel).ok()) << Verify(kernel);
+}
+
 TEST(Verify, RefusesAddressesOutOfTheBuffer) {
   Kernel kernel = Sample();
   kernel.buffers[1].elements = 63;

@@ -26,11 +26,23 @@ int64_t WorkGroups(const Kernel& kernel, const Phase& phase, int work_group_size
   return TaskPerItem(kernel, phase, work_group_size) ? (tasks + work_group_size - 1) / work_group_size : tasks;
 }
 
+std::vector<PhaseRange> LaunchesOf(const Kernel& kernel) {
+  if (kernel.persistent) return {{0, kernel.phases.size()}};
+  return kernel.BetweenBarriers();
+}
+
 std::vector<int64_t> LaunchedWorkGroups(const Kernel& kernel, int work_group_size) {
-  std::vector<int64_t> groups;
-  for (const Phase& phase : kernel.phases) groups.push_back(WorkGroups(kernel, phase, work_group_size));
-  if (kernel.persistent) groups = {*std::max_element(groups.begin(), groups.end())};
-  return groups;
+  std::vector<int64_t> launched;
+  for (const PhaseRange& launch : LaunchesOf(kernel)) {
+    int64_t all = 0, most = 0;
+    for (size_t p = launch.first; p < launch.end; ++p) {
+      const int64_t groups = WorkGroups(kernel, kernel.phases[p], work_group_size);
+      all += groups;
+      most = std::max(most, groups);
+    }
+    launched.push_back(kernel.persistent ? most : all);
+  }
+  return launched;
 }
 
 std::set<int> WrittenBuffers(const Phase& phase) {

@@ -29,8 +29,11 @@ int64_t WorkGroups(const Kernel& kernel, const Phase& phase, int work_group_size
 // The kernel's buffers that a step of the phase stores to.
 std::set<int> WrittenBuffers(const Phase& phase);
 
-// Work-groups of each launch of a kernel: one launch for each phase, or for a persistent kernel a single launch with as
-// many as its largest phase can use.
+// The phases of each launch of a kernel on a device of work-groups: phases beside each other share one, and those of a
+// persistent kernel do.
+std::vector<PhaseRange> LaunchesOf(const Kernel& kernel);
+
+// Work-groups of each launch: those of all its phases, or for a persistent kernel as many as its largest phase can use.
 std::vector<int64_t> LaunchedWorkGroups(const Kernel& kernel, int work_group_size);
 
 }  // namespace fusion::movement

@@ -32,6 +32,20 @@ TEST(WorkGroups, HoldAsManyTasksAsWorkItemsOrOne) {
   EXPECT_EQ(WorkGroups(scratch, scratch.phases[0], 32), 100);
 }
 
+TEST(LaunchedWorkGroups, PhasesBesideEachOtherShareALaunch) {
+  Kernel kernel = WithTiles(0);
+  kernel.phases.resize(3, kernel.phases[0]);
+  kernel.phases[1].grid = {{0, 1000}};
+  kernel.phases[1].beside = true;
+  EXPECT_THAT(LaunchedWorkGroups(kernel, 32), ElementsAre(36, 4));
+  const std::vector<PhaseRange> launches = LaunchesOf(kernel);
+  ASSERT_EQ(launches.size(), 2u);
+  EXPECT_EQ(launches[0].end, 2u);
+  EXPECT_EQ(launches[1].first, 2u);
+  kernel.persistent = true;
+  EXPECT_THAT(LaunchedWorkGroups(kernel, 32), ElementsAre(32));
+}
+
 TEST(LaunchedWorkGroups, APersistentKernelIsOneLaunchOfItsLargestPhase) {
   Kernel kernel = WithTiles(0);
   kernel.phases.push_back(kernel.phases[0]);

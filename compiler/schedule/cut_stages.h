@@ -33,6 +33,9 @@ bool IsCut(const std::vector<HandOverRequest>& requests, te::TensorId tensor, co
 absl::StatusOr<CutProgram> CutStages(const te::Program& program, const std::vector<HandOverRequest>& requests,
                                      CutEdges edges, const std::set<te::TensorId>& partials = {});
 
+// The groups are the stages that hand-overs connect; none hands anything to another one.
+CutProgram UnconnectedStages(const te::Program& program);
+
 // Whether some hand-over is asked for that may, or must, have device scope.
 bool MayCut(const std::vector<HandOverRequest>& requests);
 

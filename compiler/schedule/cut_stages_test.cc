@@ -17,7 +17,8 @@ te::Program Stages() {
     %3[i4<8, i5<16]: f32 = mul(%0[i4, i5], 2.0)
     %4[i6<8, i7<16]: f32 = div(%1[i6, i7], %2[i6])
     return %3, %4
-  })").value();
+  })")
+                            .value();
   for (size_t t = 0; t < program.tes.size(); ++t) program.tes[t].origins = {static_cast<int>(t)};
   return program;
 }
@@ -38,6 +39,15 @@ TEST(CutStages, StagesThatNothingSeparatesAreOneGroup) {
   // complete.
   EXPECT_THAT(Results(cut.program), ElementsAre(1, 2, 4, 3));
   EXPECT_THAT(cut.cuts, ElementsAre(3));
+}
+
+TEST(UnconnectedStages, AreGroupsInTheirOrder) {
+  te::Program program = Stages();
+  const CutProgram cut = UnconnectedStages(program);
+  EXPECT_THAT(Results(cut.program), ElementsAre(1, 2, 4, 3));
+  EXPECT_THAT(cut.cuts, ElementsAre(3));
+  program.tes.erase(program.tes.begin() + 2);  // the doubled rows
+  EXPECT_THAT(UnconnectedStages(program).cuts, testing::IsEmpty());
 }
 
 TEST(CutStages, OnlyWhatMustBeCutOrWhatMayBe) {

@@ -35,6 +35,7 @@ struct KernelDraft {
   AxisSource axes;
   movement::Kernel kernel;
   bool repeats_combinations = false;  // FormRequest
+  bool beside = false;                // FormRequest
   RegisterRequests registers;         // what the plan says of them
   // Producer and consumer, as origins, of the hand-overs that the plan asks to stay inside a task.
   std::set<std::pair<int, int>> inside_tasks;

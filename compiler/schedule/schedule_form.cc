@@ -88,6 +88,7 @@ absl::StatusOr<ScheduledFusionBlock> ScheduleForm(const te::Program& program,
   if (program.tes.empty()) return absl::InternalError("the fusion block computes nothing");
   KernelDraft draft(program, layouts, device, choices);
   draft.repeats_combinations = request.repeats_combinations;
+  draft.beside = request.beside;
   if (request.hand_overs != nullptr) {
     draft.registers = RegistersAsked(*request.hand_overs);
     draft.inside_tasks = AskedInsideTasks(*request.hand_overs);
@@ -96,7 +97,16 @@ absl::StatusOr<ScheduledFusionBlock> ScheduleForm(const te::Program& program,
   std::vector<int> ends = request.cuts;
   ends.push_back(static_cast<int>(program.tes.size()));
   for (int first = 0; const int end : ends) {
+    const size_t phases = draft.kernel.phases.size();
     RETURN_IF_ERROR(AddGroup(std::exchange(first, end), end, request, &draft, &result.reason));
+    if (!request.beside) continue;
+    if (draft.kernel.phases.size() != phases + 1) {
+      return absl::FailedPreconditionError(
+          absl::StrCat("'", program.tensors[program.tes[end - 1].outputs[0]].name, "' and what it needs take ",
+                       draft.kernel.phases.size() - phases, " phases, and only single ones run beside each other",
+                       result.reason.empty() ? "" : ": ", result.reason));
+    }
+    draft.kernel.phases.back().beside = phases > 0;
   }
   DropUnusedBuffers(&draft.kernel);
   choices->Enter({});

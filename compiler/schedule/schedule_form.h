@@ -24,11 +24,14 @@ struct FormRequest {
   // Tasks behind a cut may combine the same partial results (SplitReductions) where there are too few of them
   // otherwise.
   bool repeats_combinations = false;
+  // The groups between cuts hand nothing to each other, and become one phase each, beside each other.
+  bool beside = false;
   const std::vector<HandOverRequest>* hand_overs = nullptr;  // of the plan; null: none
 };
 
 // Stitches all stages of a group into one phase where that is possible, else gives products phases of their own and
-// stitches the stages between them. With products in tasks, a refusal to stitch is the answer.
+// stitches the stages between them. With products in tasks, a refusal to stitch is the answer; beside others, so is a
+// group of several phases.
 absl::StatusOr<ScheduledFusionBlock> ScheduleForm(const te::Program& program,
                                                   const std::map<te::TensorId, Layout>& layouts,
                                                   const DeviceModel& device, const FormRequest& request,

@@ -95,6 +95,35 @@ TEST(ScheduleForm, AFusionBlockThatComputesNothingIsRefused) {
             absl::StatusCode::kInternal);
 }
 
+// Two parts that hand nothing to each other, of which neither has enough tasks for the device.
+TEST(ScheduleForm, PartsBesideEachOtherAreSinglePhases) {
+  const te::Program program = Stages(R"(te p(%0: f32[20, 4096], %1: f32[30, 4096]) {
+  %2[i0<20]: f32 = sum.f32(i1<4096) %0[i0, i1]
+  %3[i2<20, i3<4096]: f32 = div(%0[i2, i3], %2[i2])
+  %4[i4<30]: f32 = max.f32(i5<4096) %1[i4, i5]
+  %5[i6<30, i7<4096]: f32 = sub(%1[i6, i7], %4[i6])
+  return %3, %5
+})");
+  FormRequest request{InTasks::kNoProducts};
+  request.beside = true;
+  request.cuts = {2};
+  ChoiceLog choices;
+  const ScheduledFusionBlock scheduled = OrFail(ScheduleForm(program, {}, GroupDevice(), request, &choices));
+  ASSERT_EQ(scheduled.kernel.phases.size(), 2u) << movement::Print(scheduled.kernel);
+  EXPECT_FALSE(scheduled.kernel.phases[0].beside);
+  EXPECT_TRUE(scheduled.kernel.phases[1].beside);
+  // Without products in tasks, a barrier stands between a product and what reads it.
+  const te::Program barrier = Stages(R"(te p(%0: f32[128, 256], %1: f32[256, 512] const, %2: f32[7]) {
+  %3[i0<128, i1<512]: f32 = sum.f32(i2<256) mul(%0[i0, i2], %1[i2, i1])
+  %4[i3<128]: f32 = sum.f32(i4<512) %3[i3, i4]
+  %5[i5<7]: f32 = exp(%2[i5])
+  return %4, %5
+})");
+  const absl::Status refused = ScheduleForm(barrier, {}, GroupDevice(), request, &choices).status();
+  EXPECT_EQ(refused.code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_NE(refused.message().find("take 2 phases"), std::string::npos) << refused;
+}
+
 TEST(ScheduleForm, TheStageOfALibraryHasAPhaseOfItsOwn) {
   DeviceModel device = GroupDevice();
   device.product_library = "cuBLASLt of a test";

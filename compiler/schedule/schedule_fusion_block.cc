@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
 #include "compiler/movement/cost.h"
 #include "compiler/schedule/cut_stages.h"
 #include "compiler/schedule/fusion_block_passes.h"
@@ -43,6 +44,9 @@ constexpr double kFilterMargin = 1.15;
 // up to a tenth (docs/decisions/0048-halos.md).
 constexpr char kHalosForm[] = "halos";
 constexpr double kHalosMargin = 1.1;
+
+// The form whose phases run beside each other (docs/decisions/0058-stages-beside-each-other.md).
+constexpr char kBesideForm[] = "beside";
 
 // Lets the packs that read the transformed filter read the model's filter instead, and transform it.
 absl::Status TransformFilter(const TransformedFilter& filtered, movement::Kernel* kernel) {
@@ -114,6 +118,7 @@ class Candidates {
     ASSIGN_OR_RETURN(const FusionBlockForm split, Cut());
     RETURN_IF_ERROR(AddPlain(split));
     RETURN_IF_ERROR(AddHalos(split));
+    RETURN_IF_ERROR(AddBeside(split));
     RETURN_IF_ERROR(AddFiltered());
     ASSIGN_OR_RETURN(const std::optional<FusionBlockForm> spread, RunPass(FusionBlockPass::kSplitK, split));
     if (spread) Add(*spread, InTasks::kNoProducts, "split-k").IgnoreError();
@@ -139,10 +144,16 @@ class Candidates {
     return RunFusionBlockPass(pass, form, context, options_.disabled_passes);
   }
 
-  absl::Status Add(const FusionBlockForm& form, InTasks in_tasks, std::string label,
-                   const std::vector<int>& cuts = {}) {
+  bool AsksFor(absl::string_view form) const {
+    return std::any_of(options_.directives.begin(), options_.directives.end(), [&](const auto& directive) {
+      return directive.choice == "form" && directive.alternative == form;
+    });
+  }
+
+  absl::Status Add(const FusionBlockForm& form, InTasks in_tasks, std::string label, const std::vector<int>& cuts = {},
+                   bool beside = false) {
     ChoiceLog log = *log_;
-    const FormRequest request{in_tasks, -1, cuts, !form.partials.empty(), &options_.hand_overs};
+    const FormRequest request{in_tasks, -1, cuts, !form.partials.empty(), beside, &options_.hand_overs};
     ASSIGN_OR_RETURN(ScheduledFusionBlock scheduled, ScheduleForm(form.program, form.layouts, device_, request, &log));
     if (form.filtered) {
       RETURN_IF_ERROR(TransformFilter(*form.filtered, &scheduled.kernel));
@@ -182,9 +193,7 @@ class Candidates {
 
   // A form in which tasks compute the halos of their windows, with or without copies of the windows: the cheaper one.
   absl::Status AddHalos(const FusionBlockForm& split) {
-    const bool asked = std::any_of(options_.directives.begin(), options_.directives.end(), [](const auto& directive) {
-      return directive.choice == "form" && directive.alternative == kHalosForm;
-    });
+    const bool asked = AsksFor(kHalosForm);
     if (!asked && !WorthHalos(split.program, device_)) return absl::OkStatus();
     const size_t before = all_.size();
     const absl::Status added = Add(split, InTasks::kHalos, kHalosForm);
@@ -195,6 +204,31 @@ class Candidates {
       all_.erase(all_.end() - (all_.back().latency_ns < all_[before].latency_ns ? 2 : 1));
     }
     return absl::OkStatus();
+  }
+
+  // Stages that hand nothing to each other as phases that run beside each other, where a directive asks for that.
+  absl::Status AddBeside(const FusionBlockForm& form) {
+    if (!AsksFor(kBesideForm)) return absl::OkStatus();
+    if (!StrategyOf(device_).phases_beside) {
+      return absl::FailedPreconditionError(
+          absl::StrCat("form=", kBesideForm, ": a kernel of ", device_.kind, " runs its phases one after another"));
+    }
+    CutProgram cut = UnconnectedStages(form.program);
+    const bool routine = std::any_of(cut.program.tes.begin(), cut.program.tes.end(),
+                                     [](const te::Te& te) { return te.routine.has_value(); });
+    if (cut.cuts.empty() || routine) {
+      return absl::FailedPreconditionError(absl::StrCat(
+          "form=", kBesideForm, ": ", routine ? "a routine has a launch of its own" : "all stages are connected"));
+    }
+    const FusionBlockForm parts{std::move(cut.program), form.layouts, form.filtered, form.partials, form.chunks};
+    absl::Status refusal;
+    bool added = false;
+    for (const InTasks in_tasks : {InTasks::kNoProducts, InTasks::kProducts}) {
+      const absl::Status status = Add(parts, in_tasks, kBesideForm, cut.cuts, /*beside=*/true);
+      added = added || status.ok();
+      if (refusal.ok()) refusal = status;
+    }
+    return added ? absl::OkStatus() : Annotate(refusal, absl::StrCat("form=", kBesideForm));
   }
 
   absl::Status AddFiltered() {
@@ -285,7 +319,7 @@ class Candidates {
   // Forms with several phases in one launch (persistent kernels), where work-groups may wait for each other.
   void AddPersistent() {
     for (size_t f = 0, n = all_.size(); f < n && device_.persistent_groups > 0; ++f) {
-      if (all_[f].scheduled.kernel.phases.size() < 2) continue;
+      if (all_[f].scheduled.kernel.BetweenBarriers().size() < 2) continue;
       Candidate persistent = all_[f];
       persistent.scheduled.kernel.persistent = true;
       persistent.form += "-persistent";
@@ -331,7 +365,7 @@ absl::StatusOr<ScheduledFusionBlock> ScheduleFusionBlock(const te::Program& prog
   const int taken = log.Pick("form", all, [](const Candidate& one) { return one.form; });
   RETURN_IF_ERROR(log.CheckKernelDirectives());
   Candidate& form = all[taken];
-  if (form.scheduled.kernel.phases.size() > 1 && StrategyOf(device).phases_are_launches &&
+  if (form.scheduled.kernel.BetweenBarriers().size() > 1 && StrategyOf(device).phases_are_launches &&
       device.persistent_groups == 0) {
     absl::StrAppend(&form.scheduled.reason, form.scheduled.reason.empty() ? "" : "; ",
                     "each phase is a launch, because work-groups of this device cannot wait for each other");

@@ -20,30 +20,58 @@ bool IsShared(const movement::Kernel& kernel, const movement::Phase& phase, int 
   return work_group_size > 1 && !movement::TaskPerItem(kernel, phase, work_group_size);
 }
 
+// Prints one task, whose number is the variable `task`.
+void PrintOneTask(const movement::Kernel& kernel, const movement::Phase& phase, const DeviceModel& device,
+                  text::CodeWriter* out) {
+  const int work_group_size = movement::WorkItems(kernel, device.work_group_size);
+  const bool shared = IsShared(kernel, phase, work_group_size);
+  if (shared) out->Line("const int lid = threadIdx.x;");
+  text::PrintTask(kernel, phase, {device.vector_bytes / 4, shared ? work_group_size : 1}, out);
+}
+
 // Prints the tasks of a phase, in a function of its own or for the thread blocks of a persistent kernel.
 void PrintPhase(const movement::Kernel& kernel, const movement::Phase& phase, const DeviceModel& device,
                 text::CodeWriter* out) {
   if (phase.tasks() == 0) return;
   const int work_group_size = movement::WorkItems(kernel, device.work_group_size);
   const bool per_item = movement::TaskPerItem(kernel, phase, work_group_size);
-  const bool shared = IsShared(kernel, phase, work_group_size);
   const std::string first =
       per_item ? absl::StrCat("blockIdx.x * (ix)", work_group_size, " + threadIdx.x") : "blockIdx.x";
   if (kernel.persistent) {
     out->Open(absl::StrCat("for (ix task = ", first, "; task < ", phase.tasks(), "; task += ",
                            per_item ? absl::StrCat("gridDim.x * (ix)", work_group_size) : "gridDim.x", ")"));
-    if (shared) out->Line("BARRIER");  // the task before may still read this scratch
+    if (IsShared(kernel, phase, work_group_size)) out->Line("BARRIER");  // the task before may still read this scratch
   } else {
     out->Line(absl::StrCat("const ix task = ", first, ";"));
     if (per_item) out->Line(absl::StrCat("if (task >= ", phase.tasks(), ") return;"));
   }
-  if (shared) out->Line("const int lid = threadIdx.x;");
-  text::PrintTask(kernel, phase, {device.vector_bytes / 4, shared ? work_group_size : 1}, out);
+  PrintOneTask(kernel, phase, device, out);
   if (kernel.persistent) out->Close();
 }
 
 // The phases of one function.
 using Phases = absl::Span<const movement::Phase>;
+
+// Prints phases that run beside each other: each has a range of the launch's thread blocks. All threads of a block take
+// the same branch, so that a branch may hold barriers.
+void PrintBeside(const movement::Kernel& kernel, Phases phases, const DeviceModel& device, text::CodeWriter* out) {
+  const int work_group_size = movement::WorkItems(kernel, device.work_group_size);
+  int64_t first = 0;  // of the phase's thread blocks
+  for (const movement::Phase& phase : phases) {
+    const int64_t end = first + movement::WorkGroups(kernel, phase, work_group_size);
+    if (end == first) continue;
+    out->Open(absl::StrCat(first > 0 ? "else " : "", "if (blockIdx.x < ", end, ")"));
+    const bool per_item = movement::TaskPerItem(kernel, phase, work_group_size);
+    const std::string block = first > 0 ? absl::StrCat("(blockIdx.x - ", first, ")") : "blockIdx.x";
+    out->Line(absl::StrCat("const ix task = ", block,
+                           per_item ? absl::StrCat(" * (ix)", work_group_size, " + threadIdx.x;") : ";"));
+    if (per_item) out->Open(absl::StrCat("if (task < ", phase.tasks(), ")"));
+    PrintOneTask(kernel, phase, device, out);
+    if (per_item) out->Close();
+    out->Close();
+    first = end;
+  }
+}
 
 }  // namespace
 
@@ -53,9 +81,11 @@ std::string PrintKernel(const movement::Kernel& kernel, const std::string& symbo
   std::set<int> may_alias;
   for (const movement::InPlacePair& pair : movement::InPlacePairs(kernel)) may_alias.insert({pair.out, pair.in});
   text::CodeWriter out;
-  for (size_t p = 0; p < (kernel.persistent ? 1 : kernel.phases.size()); ++p) {
-    if (movement::LibraryCallOf(kernel.phases[p]) != nullptr) continue;
-    const Phases phases = kernel.persistent ? Phases(kernel.phases) : Phases(kernel.phases).subspan(p, 1);
+  int function = -1;
+  for (const movement::PhaseRange& launch : movement::LaunchesOf(kernel)) {
+    ++function;
+    if (movement::LibraryCallOf(kernel.phases[launch.first]) != nullptr) continue;
+    const Phases phases = Phases(kernel.phases).subspan(launch.first, launch.end - launch.first);
     std::set<int> written;
     for (const movement::Phase& phase : phases) written.merge(movement::WrittenBuffers(phase));
     std::vector<std::string> parameters, buffers;
@@ -77,7 +107,7 @@ std::string PrintKernel(const movement::Kernel& kernel, const std::string& symbo
     if (kernel.persistent) parameters.push_back("u32* grid_barrier");
     // One thread block on a multiprocessor is enough: without this number ptxas spills to make room for more.
     out.Open(absl::StrCat("extern \"C\" __global__ void __launch_bounds__(", work_group_size, ", 1) ",
-                          PhaseSymbol(symbol, static_cast<int>(p)), "(", absl::StrJoin(parameters, ", "), ")"));
+                          PhaseSymbol(symbol, function), "(", absl::StrJoin(parameters, ", "), ")"));
     // The slack lets vectors read past the end of the last buffer.
     if (kernel.scratch_bytes > 0) {
       out.Line(absl::StrCat("__shared__ __align__(64) char scratch[", kernel.scratch_bytes + 64, "];"));
@@ -91,8 +121,10 @@ std::string PrintKernel(const movement::Kernel& kernel, const std::string& symbo
                     [&](const movement::Phase& phase) { return text::NeedsWideIndices(phase, work_group_size); })) {
       out.Line("typedef i64 ix;");
     }
-    for (const movement::Phase& phase : phases) {
-      if (&phase != phases.data()) out.Line("SYNC_DEVICE");
+    const bool beside = phases.size() > 1 && !kernel.persistent;
+    if (beside) PrintBeside(kernel, phases, device, &out);
+    for (const movement::Phase& phase : beside ? Phases() : phases) {
+      if (&phase != phases.data() && !phase.beside) out.Line("SYNC_DEVICE");
       PrintPhase(kernel, phase, device, &out);
     }
     out.Close();

@@ -45,6 +45,32 @@ void PrintPhase(const movement::Kernel& kernel, const movement::Phase& phase, co
   PrintTask(kernel, phase, device, out);
 }
 
+// The phases of one function.
+using Phases = absl::Span<const movement::Phase>;
+
+// Prints phases that run beside each other: each has a range of the launch's work-groups. A group runs the body of one
+// of the loops, once. PoCL 3.1 makes wrong code of barriers in the branches of an if: kernels crash. So the ranges are
+// loops that begin with a barrier, without which it summed wrongly in them, and their step is unknown when the text is
+// compiled, since a compiler makes an if of a loop that obviously runs once.
+void PrintBeside(const movement::Kernel& kernel, Phases phases, const DeviceModel& device, text::CodeWriter* out) {
+  int64_t first = 0;  // of the phase's work-groups
+  for (const movement::Phase& phase : phases) {
+    const int64_t groups = movement::WorkGroups(kernel, phase, device.work_group_size);
+    if (groups == 0) continue;
+    out->Open(absl::StrCat("for (i64 of_range = (i64)get_group_id(0) - ", first, "; of_range >= 0 && of_range < ",
+                           groups, "; of_range += get_num_groups(0))"));
+    const bool per_item = movement::TaskPerItem(kernel, phase, device.work_group_size);
+    out->Line(absl::StrCat("const i64 task = of_range",
+                           per_item ? absl::StrCat(" * ", device.work_group_size, " + get_local_id(0);") : ";"));
+    if (IsShared(kernel, phase, device.work_group_size)) out->Line("BARRIER");
+    if (per_item) out->Open(absl::StrCat("if (task < ", phase.tasks(), ")"));
+    PrintTask(kernel, phase, device, out);
+    if (per_item) out->Close();
+    out->Close();
+    first += groups;
+  }
+}
+
 // Prints all phases in one function (a persistent kernel), for work-groups of one work-item. Work is handed out as
 // tickets, each a run of a phase's tasks: a work-group takes tickets while the phase has any, waits until the tickets
 // that others took are done, and goes on to the next phase. So a work-group that waits holds no ticket, and waits only
@@ -70,9 +96,6 @@ void PrintPersistent(const movement::Kernel& kernel, const DeviceModel& device, 
   out->Line(absl::StrCat("LEAVE_TICKETS(", tickets, ")"));
 }
 
-// The phases of one function.
-using Phases = absl::Span<const movement::Phase>;
-
 }  // namespace
 
 std::string PrintKernel(const movement::Kernel& kernel, const std::string& symbol, const DeviceModel& device) {
@@ -81,8 +104,10 @@ std::string PrintKernel(const movement::Kernel& kernel, const std::string& symbo
   std::set<int> may_alias;
   for (const movement::InPlacePair& pair : movement::InPlacePairs(kernel)) may_alias.insert({pair.out, pair.in});
   text::CodeWriter out;
-  for (size_t p = 0; p < (kernel.persistent ? 1 : kernel.phases.size()); ++p) {
-    const Phases phases = kernel.persistent ? Phases(kernel.phases) : Phases(kernel.phases).subspan(p, 1);
+  int function = -1;
+  for (const movement::PhaseRange& launch : movement::LaunchesOf(kernel)) {
+    ++function;
+    const Phases phases = Phases(kernel.phases).subspan(launch.first, launch.end - launch.first);
     std::set<int> written;
     for (const movement::Phase& phase : phases) written.merge(movement::WrittenBuffers(phase));
     std::vector<std::string> parameters, buffers;
@@ -114,7 +139,7 @@ std::string PrintKernel(const movement::Kernel& kernel, const std::string& symbo
     }
     if (kernel.persistent) parameters.push_back("GLOBAL int* tickets");
     out.Open(absl::StrCat("__kernel __attribute__((reqd_work_group_size(", work_group_size, ", 1, 1))) void ",
-                          PhaseSymbol(symbol, static_cast<int>(p)), "(", absl::StrJoin(parameters, ", "), ")"));
+                          PhaseSymbol(symbol, function), "(", absl::StrJoin(parameters, ", "), ")"));
     // The slack lets vectors read past the end of the last buffer.
     if (kernel.scratch_bytes > 0) {
       out.Line(absl::StrCat("__local char scratch[", kernel.scratch_bytes + 64, "] __attribute__((aligned(64)));"));
@@ -126,6 +151,8 @@ std::string PrintKernel(const movement::Kernel& kernel, const std::string& symbo
     for (const std::string& line : buffers) out.Line(line);
     if (kernel.persistent) {
       PrintPersistent(kernel, device, &out);
+    } else if (phases.size() > 1) {
+      PrintBeside(kernel, phases, device, &out);
     } else {
       PrintPhase(kernel, phases[0], device, &out);
     }

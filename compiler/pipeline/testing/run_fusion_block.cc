@@ -19,6 +19,7 @@
 #include "compiler/choose_layouts/choose_layouts.h"
 #include "compiler/movement/pack_constant.h"
 #include "compiler/movement/print.h"
+#include "compiler/movement/work_groups.h"
 #include "compiler/ops/registry/op_def.h"
 #include "compiler/pipeline/testing/kernel_call.h"
 #include "compiler/pipeline/testing/subgroup_suffix.h"
@@ -225,11 +226,12 @@ absl::Status RunKernel(const Run& run, size_t k, KernelHost* host,
   call.scratch_bytes = fusion_block.kernel.scratch_bytes;
   const DeviceModel& device = run.options->device;
   const std::vector<int64_t> launched = FindBackend(device.kind)->LaunchedTasks(fusion_block.kernel, device);
+  const std::vector<movement::PhaseRange> launches = movement::LaunchesOf(fusion_block.kernel);
   call.persistent = fusion_block.kernel.persistent;
   for (size_t p = 0; p < launched.size(); ++p) {
     const int64_t tasks = launched[p];
     KernelCall::Phase phase{PhaseSymbol(run.symbols[k], static_cast<int>(p)), {}, {}};
-    const LibraryCall* library = movement::LibraryCallOf(fusion_block.kernel.phases[p]);
+    const LibraryCall* library = movement::LibraryCallOf(fusion_block.kernel.phases[launches[p].first]);
     if (library != nullptr) phase.library = *library;
     for (int64_t at = 0; at < tasks;) {
       const int64_t length =

@@ -219,7 +219,8 @@ absl::Status AddStitchedPhase(int first, int last, InTasks in_tasks, const std::
   const LayoutOf layout_of = [draft](TensorId t) { return draft->LayoutOfTensor(t); };
   const TaskBoxes task(draft->program, stages, layout_of, live_out,
                        in_tasks == InTasks::kHalos ? Halos::kRecomputed : Halos::kRefused);
-  const bool accept_few = AskedInsideTasks(first, last, *draft);
+  // Phases beside each other fill units together.
+  const bool accept_few = draft->beside || AskedInsideTasks(first, last, *draft);
   ASSIGN_OR_RETURN(const std::vector<GridAxis> grid, GridFor(task, products, in_tasks, accept_few, draft));
   ASSIGN_OR_RETURN(const std::vector<te::Box> boxes, task.For(grid));
   movement::Phase phase;

@@ -27,6 +27,7 @@ const TargetStrategy& CpuStrategy() {
       .tiles_before_tasks = false,
       .halos_by_price = false,
       .phases_are_launches = false,
+      .phases_beside = false,  // launches run at the same time (compiler/launch/concurrent_launches)
   };
   return kStrategy;
 }

@@ -27,6 +27,7 @@ const TargetStrategy& WorkGroupStrategy() {
       .tiles_before_tasks = true,
       .halos_by_price = false,
       .phases_are_launches = true,
+      .phases_beside = true,
   };
   return kStrategy;
 }
@@ -41,6 +42,7 @@ const TargetStrategy& SingleItemStrategy() {
     strategy.streaming_stores = false;
     strategy.product_scratch_caches = 1;
     strategy.halos_by_price = false;
+    strategy.phases_beside = true;
     return strategy;
   }();
   return kStrategy;

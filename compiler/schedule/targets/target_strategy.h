@@ -44,6 +44,7 @@ struct TargetStrategy {
   bool tiles_before_tasks;   // a product's tile needs rows more than the device needs tasks
   bool halos_by_price;       // tasks may compute halos where the model finds that cheaper; else only where a plan asks
   bool phases_are_launches;  // where the device keeps no resident work-groups
+  bool phases_beside;        // a kernel may have phases that run at the same time, each in a range of a launch's tasks
 };
 
 const TargetStrategy& CpuStrategy();         // the cores of a processor, whose scratch is memory in their caches

@@ -75,12 +75,13 @@ std::optional<Delta> DeltaEvaluator::Evaluate(const Pattern& pattern) const {
     bytes += static_cast<double>(read.first) * (read.second - 1);
   }
   if (pieces == 0) {
-    // Nothing is handed over. Kernels are packed if they have the same parallelism (§4.1).
+    // Nothing is handed over. Kernels of the same parallelism share tasks (§4.1); others can be ranges of one launch
+    // where launches are work-groups.
     pieces = graph_[pattern[0]].result_elements;
     const bool alike =
         std::all_of(pattern.begin(), pattern.end(), [&](int v) { return graph_[v].result_elements == pieces; });
-    if (!alike) return std::nullopt;
-    pieces = std::max<int64_t>(pieces, 1);
+    if (!alike && device_.PhasesShareLaunch()) return std::nullopt;
+    for (int v : pattern) pieces = std::max({pieces, graph_[v].result_elements, int64_t{1}});
   }
   const int64_t scratch = largest_bytes / pieces;
   if (static_cast<double>(scratch) > BlockScopeBytes(device_)) return std::nullopt;

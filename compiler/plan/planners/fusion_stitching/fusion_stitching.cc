@@ -27,10 +27,27 @@ using ecg::NodeId;
 // Expensive maps that are tried as sub-roots one by one; more are tried together only.
 constexpr size_t kFewExpensive = 3;
 
+// Do hand-overs connect all nodes of the fusion block?
+bool Connected(const ecg::Graph& graph, const FusionBlock& fusion_block) {
+  const std::vector<NodeId> members = fusion_block.Members();
+  const std::vector<HandOver> edges = InnerHandOvers(graph, fusion_block);
+  std::set<NodeId> reached = {members[0]};
+  for (size_t before = 0; before < reached.size();) {
+    before = reached.size();
+    for (const HandOver& edge : edges) {
+      if (reached.count(edge.producer) == reached.count(edge.consumer)) continue;
+      reached.insert(edge.producer);
+      reached.insert(edge.consumer);
+    }
+  }
+  return reached.size() == members.size();
+}
+
 // A pattern as a kernel.
 struct Stitched {
   Pattern pattern;
   std::vector<HandOver> inner;  // the grouping: expensive maps that are sub-roots are kept in scratch
+  std::vector<Directive> directives;
   double fused_ns = 0, apart_ns = 0;
   LatencySource source = LatencySource::kModel;
 };
@@ -112,11 +129,17 @@ FusionBlock Stitcher::FusionBlockOf(const Pattern& pattern) const {
 
 // Fits the fusion block as stages of one task: "we do not stitch ops that involve inter-block communications" (§4.1).
 // Where the schedule refuses, every hand-over is named at the scopes that it has: the schedule then accepts fewer tasks
-// than the device has units, and the estimate says what idle units cost.
+// than the device has units, and the estimate says what idle units cost. Where it refuses that, too, stages that hand
+// nothing to each other may have tasks of their own in one launch, if the device can do that (kernel packing).
 absl::StatusOr<FusionBlockAccount> Stitcher::FitOneTask(FusionBlock* fusion_block) const {
   absl::Status refusal;
-  for (const bool named : {false, true}) {
-    if (named) fusion_block->inner = InnerHandOvers(graph_, *fusion_block);
+  fusion_block->directives.clear();
+  for (const int attempt : {0, 1, 2}) {
+    if (attempt == 1) fusion_block->inner = InnerHandOvers(graph_, *fusion_block);
+    if (attempt == 2) {
+      if (Connected(graph_, *fusion_block)) break;
+      fusion_block->directives = {{ecg::kNone, "form", "beside"}};
+    }
     absl::StatusOr<FusionBlockAccount> fit = oracle_.Fit(graph_, *fusion_block);
     if (fit.ok() && fit->phases == 1) return fit;
     if (!refusal.ok()) continue;
@@ -165,6 +188,7 @@ absl::StatusOr<Stitched> Stitcher::FastestGrouping(const Pattern& pattern) const
     fits = true;
     best.fused_ns = fit->estimate_ns;
     best.inner = fusion_block.inner;
+    best.directives = fusion_block.directives;
   }
   if (!fits) return refusal;
   return best;
@@ -236,6 +260,7 @@ FusionComparison Stitcher::Ways(const Stitched& stitched) const {
   ways.ways.resize(2);
   ways.ways[0].push_back(FusionBlockOf(stitched.pattern));
   ways.ways[0][0].inner = stitched.inner;
+  ways.ways[0][0].directives = stitched.directives;
   for (int v : stitched.pattern) ways.ways[1].push_back(xla_.fusion_blocks[v]);
   return ways;
 }
@@ -283,10 +308,12 @@ absl::StatusOr<FusionPlan> Stitcher::Finish(const std::vector<Stitched>& chosen)
   std::vector<int> kernel_of(kernels_.size(), -1);
   std::vector<std::vector<NodeId>> sets;
   std::map<std::vector<NodeId>, std::vector<HandOver>> asked;  // by members
+  std::map<std::vector<NodeId>, std::vector<Directive>> directed;
   for (size_t k = 0; k < chosen.size(); ++k) {
     for (int v : chosen[k].pattern) kernel_of[v] = static_cast<int>(k);
     sets.push_back(kernels_.Nodes(chosen[k].pattern));
     asked[sets.back()] = chosen[k].inner;
+    directed[sets.back()] = chosen[k].directives;
   }
   for (int v = 0; v < kernels_.size(); ++v) {
     if (kernel_of[v] >= 0) continue;
@@ -295,7 +322,10 @@ absl::StatusOr<FusionPlan> Stitcher::Finish(const std::vector<Stitched>& chosen)
   }
   FusionPlan plan;
   ASSIGN_OR_RETURN(plan.fusion_blocks, FusionBlocksOfCover(graph_, sets));
-  for (FusionBlock& fusion_block : plan.fusion_blocks) fusion_block.inner = asked[fusion_block.Members()];
+  for (FusionBlock& fusion_block : plan.fusion_blocks) {
+    fusion_block.inner = asked[fusion_block.Members()];
+    fusion_block.directives = directed[fusion_block.Members()];
+  }
 
   std::vector<int> stored_by(graph_.nodes().size(), -1);  // by node: the vertex of which it is a root
   for (int v = 0; v < kernels_.size(); ++v) {

@@ -175,6 +175,28 @@ TEST_F(FusionStitchingTest, HandOversAreNamedWhereTheScheduleRefuses) {
   for (const HandOver& hand_over : plan_.fusion_blocks[0].inner) EXPECT_EQ(hand_over.furthest, Scope::kBlock);
 }
 
+// Where launches are work-groups, kernels of unlike parallelism may be ranges of one launch.
+TEST_F(FusionStitchingTest, UnlikeKernelsAreRangesOfALaunchOfWorkGroups) {
+  const std::string text = R"(graph g(%x: f32[64, 64], %z: f32[8, 8]) {
+    %a: f32[64, 64] = Exp(%x)
+    %c: f32[8, 8] = Exp(%z)
+    return %a, %c
+  })";
+  oracle_.refuse = [](const ecg::Graph&, const FusionBlock& fusion_block) {
+    return fusion_block.nodes.size() > 1 && fusion_block.directives.empty();
+  };
+  EXPECT_THAT(Blocks(text), UnorderedElementsAre("a", "c")) << "on a processor";
+  device_.kind = "cuda";
+  device_.launch_s = 4e-6;
+  EXPECT_THAT(Blocks(text), ElementsAre("a+c"));
+  ASSERT_EQ(plan_.fusion_blocks[0].directives.size(), 1u);
+  EXPECT_EQ(plan_.fusion_blocks[0].directives[0].alternative, "beside");
+  // Connected kernels have no such form.
+  oracle_.fits.clear();
+  EXPECT_THAT(Blocks(Vertices(64, {{"a", {}}, {"b", {"a"}}}, "%b")), ElementsAre("a", "b"));
+  for (const FusionBlock& fusion_block : oracle_.fits) EXPECT_TRUE(fusion_block.directives.empty());
+}
+
 TEST_F(FusionStitchingTest, WhatIsMeasuredSlowerStaysApart) {
   oracle_.source = LatencySource::kMeasured;
   oracle_.latency = [](const ecg::Graph&, const FusionBlock& fusion_block) {
