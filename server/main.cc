@@ -31,7 +31,7 @@
 
 namespace {
 
-constexpr int kExitUsage = 2, kExitUnavailable = 5;
+constexpr int kExitUsage = 2, kExitUnavailable = 5, kExitFailedSync = 74;  // the last one is EX_IOERR of sysexits.h
 
 fusion::CompilerFunctions CompilerOf(const fusion::CompileProcessOptions& process) {
   return {[process](const fusion::ModelFiles& files, const fusion::CompileOptions& options,
@@ -152,6 +152,13 @@ int Serve(const Flags& flags, const fusion::Log& log) {
   fusion::ServerOptions options = flags.options;
   options.log = log;
   options.retention.keep = flags.keep_days == 0 ? absl::InfiniteDuration() : absl::Hours(24) * flags.keep_days;
+  options.on_failed_sync = [log](const absl::Status& failed) {
+    log({fusion::LogLevel::kError,
+         "the disk failed a sync, so that what was written last may be lost; fusiond ends and continues its jobs from "
+         "what is on disk when it is started again",
+         {{"error", failed.ToString()}}});
+    _exit(kExitFailedSync);
+  };
   if (options.state_folder.empty()) options.state_folder = fusion::UserStateFolder();
   const std::string local_socket = absl::StrCat("unix:", options.state_folder, "/fusion.sock");
   // The workers beside this server, and an administrator who has lost every token, come by a socket.

@@ -35,8 +35,12 @@ class Serving {
   Serving(int64_t least_free_bytes, std::function<int64_t()> free_bytes, Log log)
       : least_free_bytes_(least_free_bytes), free_bytes_(std::move(free_bytes)), log_(std::move(log)) {}
 
-  // Fails with RESOURCE_EXHAUSTED.
+  // Fails with RESOURCE_EXHAUSTED, and with DATA_LOSS where the database is damaged.
   absl::Status Room() const {
+    {
+      absl::MutexLock lock(&mutex_);
+      if (!damage_.ok()) return damage_;
+    }
     const int64_t free_bytes = free_bytes_();
     if (free_bytes < 0 || free_bytes >= least_free_bytes_) return absl::OkStatus();
     return absl::ResourceExhaustedError(absl::StrCat("the server's disk has ", free_bytes >> 20,
@@ -51,6 +55,11 @@ class Serving {
     absl::MutexLock lock(&mutex_);
     if (health_ != nullptr) health_->SetServingStatus(false);
     health_ = nullptr;
+  }
+  // From now on it does not serve, until the next start.
+  void Damaged(const absl::Status& damage) {
+    absl::MutexLock lock(&mutex_);
+    damage_ = damage;
   }
   void Observe(const absl::Status& stored) {
     const absl::Status state = stored.ok() ? Room() : stored;
@@ -67,7 +76,8 @@ class Serving {
   const int64_t least_free_bytes_;
   const std::function<int64_t()> free_bytes_;
   const Log log_;
-  absl::Mutex mutex_;
+  mutable absl::Mutex mutex_;
+  absl::Status damage_ ABSL_GUARDED_BY(mutex_);
   grpc::HealthCheckServiceInterface* health_ ABSL_GUARDED_BY(mutex_) = nullptr;  // null: before and after serving
   bool serves_ ABSL_GUARDED_BY(mutex_) = true;
 };
@@ -116,8 +126,8 @@ struct Server::State {
   std::unique_ptr<Store> store;
   std::unique_ptr<ArtifactStore> artifacts;
   std::unique_ptr<JobLogs> logs;
-  std::unique_ptr<Retention> retention;
   std::unique_ptr<Serving> serving;
+  std::unique_ptr<Retention> retention;
   std::unique_ptr<Farm> farm;
   std::unique_ptr<JobRunner> jobs;
   std::unique_ptr<DiskExecutor> executor;
@@ -161,11 +171,14 @@ absl::Status Server::State::OpenFolder(ServerOptions* options) {
 // Opens the database and its files, and restores the tasks that are in them.
 absl::Status Server::State::OpenStores(const ServerOptions& options) {
   metrics->Set(Metric::kBuildInfo, 1, {{"version", kServerVersion}});
-  ASSIGN_OR_RETURN(store, OpenSqliteStore(absl::StrCat(options.state_folder, "/fusion.db"),
-                                          {[counted = metrics.get()](double seconds, int) {
-                                            counted->Observe(Metric::kDbCommitDuration, seconds);
-                                          }}));
+  SqliteStoreOptions database;
+  database.on_commit = [counted = metrics.get()](double seconds, int) {
+    counted->Observe(Metric::kDbCommitDuration, seconds);
+  };
+  database.on_failed_sync = options.on_failed_sync;
+  ASSIGN_OR_RETURN(store, OpenSqliteStore(absl::StrCat(options.state_folder, "/fusion.db"), std::move(database)));
   ASSIGN_OR_RETURN(artifacts, ArtifactStore::Open(absl::StrCat(options.state_folder, "/blobs"), store.get()));
+  artifacts->OnFailedSync(options.on_failed_sync);
   retention = std::make_unique<Retention>(store.get(), artifacts.get(), options.retention, options.log);
   retention->AlsoExpire([kept = logs.get()](int64_t before_ms) { kept->Expire(before_ms); });
   farm = std::make_unique<Farm>(
@@ -183,6 +196,7 @@ void Server::State::MakeJobs(const ServerOptions& options, const CompilerFunctio
   const std::function<int64_t()> free_bytes =
       options.free_bytes ? options.free_bytes : [files = artifacts.get()] { return files->FreeBytes(); };
   serving = std::make_unique<Serving>(options.least_free_bytes, free_bytes, options.log);
+  retention->OnDamage([reported = serving.get()](const absl::Status& damage) { reported->Damaged(damage); });
   farm->SetObserver([reported = serving.get(), watch = CertificateEndWatch{options.tls.certificate, metrics.get()}](
                         const absl::Status& stored) mutable {
     reported->Observe(stored);

@@ -27,6 +27,14 @@ absl::StatusOr<std::unique_ptr<Connection>> Connection::Open(const std::string& 
     sqlite3_db_config(db, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, nullptr);
     return connection;
   }
+  // SQLite's own checkpoints keep their errors for themselves.
+  sqlite3_wal_hook(
+      db,
+      [](void* self, sqlite3*, const char*, int pages) {
+        static_cast<Connection*>(self)->log_pages_ = pages;
+        return SQLITE_OK;
+      },
+      connection.get());
   RETURN_IF_ERROR(connection->ExecScript(
       "PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL; PRAGMA foreign_keys=ON; PRAGMA journal_size_limit=67108864;"));
   return connection;
@@ -37,7 +45,8 @@ Connection::~Connection() {
   sqlite3_close(db_);
 }
 
-absl::Status Connection::Error(int code, const std::string& what) const {
+absl::Status Connection::Error(int code, const std::string& what) {
+  if (code == SQLITE_IOERR_FSYNC || code == SQLITE_IOERR_DIR_FSYNC) sync_failed_ = true;
   const std::string message =
       absl::StrCat(what, ": ", db_ != nullptr ? sqlite3_errmsg(db_) : sqlite3_errstr(code), " (SQLite ", code, ")");
   switch (code & 0xff) {
@@ -52,6 +61,8 @@ absl::Status Connection::Error(int code, const std::string& what) const {
     case SQLITE_PERM:
     case SQLITE_BUSY:
       return absl::UnavailableError(message);
+    case SQLITE_INTERRUPT:
+      return absl::CancelledError(message);
     case SQLITE_CONSTRAINT:
       if (code == SQLITE_CONSTRAINT_UNIQUE || code == SQLITE_CONSTRAINT_PRIMARYKEY) {
         return absl::AlreadyExistsError(message);
@@ -114,6 +125,13 @@ absl::StatusOr<int64_t> Connection::QueryInt(const std::string& sql) {
   RETURN_IF_ERROR(Query(sql, {}, [&](const SqlRow& row) { result = row.Int(0); }));
   return result;
 }
+
+absl::Status Connection::Checkpoint() {
+  const int code = sqlite3_wal_checkpoint_v2(db_, nullptr, SQLITE_CHECKPOINT_PASSIVE, nullptr, nullptr);
+  return code == SQLITE_OK || code == SQLITE_BUSY ? absl::OkStatus() : Error(code, "cannot checkpoint the database");
+}
+
+void Connection::Interrupt() { sqlite3_interrupt(db_); }
 
 int64_t Connection::changed_rows() const { return sqlite3_changes(db_); }
 

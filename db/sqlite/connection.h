@@ -40,7 +40,7 @@ class Connection {
  public:
   enum class Mode { kReadWrite, kReadOnly };
 
-  // Read-write mode creates the file and uses WAL with synchronous=FULL. Only one read-write connection per file may
+  // Read-write mode creates the file and uses WAL with synchronous=FULL; nothing is checkpointed before Checkpoint. Only one read-write connection per file may
   // exist, because SQLite before 3.51.3 can corrupt a WAL database that two connections write or checkpoint at once.
   // Read-only connections therefore never checkpoint.
   static absl::StatusOr<std::unique_ptr<Connection>> Open(const std::string& path, Mode mode);
@@ -53,16 +53,27 @@ class Connection {
   absl::Status Query(const std::string& sql, const std::vector<SqlValue>& values,
                      const std::function<void(const SqlRow&)>& on_row);
   absl::StatusOr<int64_t> QueryInt(const std::string& sql);
+  // Pages in the log after the latest commit, checkpointed or not.
+  int log_pages() const { return log_pages_; }
+  // Copies the log's pages into the database as far as no reader needs them there.
+  absl::Status Checkpoint();
+  // Whether a sync has failed. What was to be on disk may be neither there nor written again by a second sync, which
+  // succeeds (fsync(2), EIO): the process should end, and the next one read what is there.
+  bool sync_failed() const { return sync_failed_; }
+  // Ends the statement that another thread runs here, with CANCELLED. Thread-safe.
+  void Interrupt();
   int64_t changed_rows() const;  // by the latest Run, triggers left out
   // Called with the text of each statement when it is prepared.
   void set_on_statement(std::function<void(const std::string&)> callback) { on_statement_ = std::move(callback); }
 
  private:
   explicit Connection(sqlite3* db) : db_(db) {}
-  absl::Status Error(int code, const std::string& what) const;
+  absl::Status Error(int code, const std::string& what);
   absl::StatusOr<sqlite3_stmt*> Prepared(const std::string& sql, const std::vector<SqlValue>& values);
 
   sqlite3* db_;
+  int log_pages_ = 0;
+  bool sync_failed_ = false;
   std::map<std::string, sqlite3_stmt*> statements_;
   std::function<void(const std::string&)> on_statement_;
 };

@@ -6,6 +6,7 @@
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "db/sqlite/quick_check.h"
 #include "runtime/base/status_macros.h"
 
 namespace fusion {
@@ -43,12 +44,11 @@ std::string InsertionOf(const std::set<int64_t>& numbers) {
 
 }  // namespace
 
-absl::Status Migrate(Connection& connection, const std::string& path, absl::Span<const Migration> migrations) {
-  std::string check;
-  RETURN_IF_ERROR(connection.Query("PRAGMA quick_check(1)", {}, [&](const SqlRow& row) { check = row.Text(0); }));
-  if (check != "ok") {
-    return absl::DataLossError(absl::StrCat(path, " is damaged: ", check, ". Restore a copy, or move it away"));
-  }
+absl::StatusOr<bool> Migrate(Connection& connection, const std::string& path, absl::Span<const Migration> migrations,
+                             int64_t most_checked_bytes) {
+  ASSIGN_OR_RETURN(const int64_t bytes, DatabaseBytes(connection));
+  bool checked = bytes <= most_checked_bytes;
+  if (checked) RETURN_IF_ERROR(QuickCheck(connection, path));
   ASSIGN_OR_RETURN(const int64_t version, connection.QueryInt("PRAGMA user_version"));
   ASSIGN_OR_RETURN(std::set<int64_t> applied, AppliedTo(connection, version));
   std::set<int64_t> known;
@@ -60,6 +60,8 @@ absl::Status Migrate(Connection& connection, const std::string& path, absl::Span
                      known.empty() ? 0 : *known.rbegin(), ". Start a newer fusiond, or choose another state folder"));
   }
   if (version > 0 && applied.size() < known.size()) {
+    if (!checked) RETURN_IF_ERROR(QuickCheck(connection, path));
+    checked = true;
     const std::string backup = absl::StrCat(path, ".v", version, ".bak");
     unlink(backup.c_str());
     RETURN_IF_ERROR(Annotate(connection.Run("VACUUM INTO ?", {backup}), "backup before migration"));
@@ -74,7 +76,7 @@ absl::Status Migrate(Connection& connection, const std::string& path, absl::Span
       return Annotate(done, absl::StrCat("migration ", migration.name));
     }
   }
-  return absl::OkStatus();
+  return checked;
 }
 
 }  // namespace fusion

@@ -4,10 +4,11 @@
 #ifndef FUSION_DB_SQLITE_MIGRATOR_H_
 #define FUSION_DB_SQLITE_MIGRATOR_H_
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
-#include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "db/sqlite/connection.h"
 
@@ -21,9 +22,14 @@ struct Migration {
 // Returns db/migrations/*.sql in order, embedded at build time.
 const std::vector<Migration>& EmbeddedMigrations();
 
-// Checks the file (quick_check), copies it to `PATH.v<old>.bak` if it will change, and applies the migrations that are
-// missing. Fails with FAILED_PRECONDITION if the file is newer than this program, DATA_LOSS if it is damaged.
-absl::Status Migrate(Connection& connection, const std::string& path, absl::Span<const Migration> migrations);
+// Files up to this size are read and checked in full at each start: a third of a second.
+inline constexpr int64_t kCheckedAtStartBytes = int64_t{64} << 20;
+
+// Copies the file to `PATH.v<old>.bak` if it will change, and applies the migrations that are missing. Checks the file
+// (quick_check) before, if it has at most `most_checked_bytes` or will change. Returns whether it was checked. Fails
+// with FAILED_PRECONDITION if the file is newer than this program, DATA_LOSS if it is damaged.
+absl::StatusOr<bool> Migrate(Connection& connection, const std::string& path, absl::Span<const Migration> migrations,
+                             int64_t most_checked_bytes = kCheckedAtStartBytes);
 
 }  // namespace fusion
 

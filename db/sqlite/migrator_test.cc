@@ -16,7 +16,7 @@ class MigratorTest : public testing::Test {
   absl::Status Apply(const std::vector<Migration>& migrations) {
     auto connection = Connection::Open(path_, Connection::Mode::kReadWrite);
     if (!connection.ok()) return connection.status();
-    return Migrate(**connection, path_, migrations);
+    return Migrate(**connection, path_, migrations).status();
   }
   int64_t Query(const std::string& sql) {
     return (*Connection::Open(path_, Connection::Mode::kReadWrite))->QueryInt(sql).value();

@@ -5,10 +5,14 @@
 namespace fusion {
 namespace {
 constexpr int kMaxGroup = 64;
+constexpr int kCheckpointPages = 1000;  // SQLite's own default
 }  // namespace
 
-Writer::Writer(std::unique_ptr<Connection> connection, CommitObserver observer)
-    : connection_(std::move(connection)), observer_(std::move(observer)), thread_([this] { Loop(); }) {}
+Writer::Writer(std::unique_ptr<Connection> connection, CommitObserver observer, FailedSync on_failed_sync)
+    : connection_(std::move(connection)),
+      observer_(std::move(observer)),
+      on_failed_sync_(std::move(on_failed_sync)),
+      thread_([this] { Loop(); }) {}
 
 Writer::~Writer() {
   {
@@ -48,9 +52,21 @@ void Writer::Loop() {
     }
     // The loop does not wait for more operations: while one group commits, the next one gathers.
     CommitGroup(group);
-    absl::MutexLock lock(&mutex_);
-    for (Pending* pending : group) pending->done = true;
+    {
+      absl::MutexLock lock(&mutex_);
+      for (Pending* pending : group) pending->done = true;
+    }
+    Checkpoint();
   }
+}
+
+// Nobody waits for it. One that fails leaves the log as it is, for the next one.
+void Writer::Checkpoint() {
+  if (connection_->log_pages() >= kCheckpointPages) LookAtSync(connection_->Checkpoint());
+}
+
+void Writer::LookAtSync(const absl::Status& status) {
+  if (!status.ok() && connection_->sync_failed() && on_failed_sync_) on_failed_sync_(status);
 }
 
 void Writer::CommitGroup(const std::vector<Pending*>& group) {
@@ -67,6 +83,7 @@ void Writer::CommitGroup(const std::vector<Pending*>& group) {
     (void)connection_->Run("RELEASE operation");
   }
   absl::Status committed = connection_->Run("COMMIT");
+  LookAtSync(committed);
   if (!committed.ok()) {
     (void)connection_->Run("ROLLBACK");
     for (Pending* pending : group) {

@@ -283,7 +283,8 @@ absl::StatusOr<JobPage> SqliteStore::PageOfJobs(int limit, const std::optional<s
 }
 
 absl::StatusOr<std::vector<JobRow>> SqliteStore::UnfinishedJobs() {
-  return QueryJobs("WHERE state IN (1, 2) ORDER BY number", {});
+  // By "number" alone SQLite would read the table in that order instead of the index of jobs in flight.
+  return QueryJobs("WHERE state IN (1, 2) ORDER BY +number", {});
 }
 
 absl::StatusOr<std::vector<JobEventRow>> SqliteStore::JobEvents(const std::string& id, int64_t after_seq, int limit) {

@@ -1,6 +1,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "db/sqlite/quick_check.h"
 #include "db/stores/sqlite_store.h"
 #include "runtime/base/status_macros.h"
 
@@ -106,6 +107,12 @@ absl::StatusOr<std::vector<std::string>> SqliteStore::Faults() {
   });
   if (!read.ok()) return read;
   return faults;
+}
+
+absl::Status SqliteStore::CheckTheRest(const std::function<bool()>& stop) {
+  if (checked_) return absl::OkStatus();
+  ASSIGN_OR_RETURN(std::unique_ptr<Connection> connection, Connection::Open(path_, Connection::Mode::kReadOnly));
+  return QuickCheckWhileInUse(*connection, path_, stop);
 }
 
 absl::Status SqliteStore::BackUp(const std::string& path) {

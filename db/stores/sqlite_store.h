@@ -17,8 +17,12 @@ absl::Status InsertAccepted(Connection& db, const AcceptedRows& accepted);
 
 class SqliteStore : public Store {
  public:
-  SqliteStore(std::string path, std::unique_ptr<Writer> writer, std::function<void(const std::string&)> on_statement)
-      : path_(std::move(path)), on_statement_(std::move(on_statement)), writer_(std::move(writer)) {}
+  SqliteStore(std::string path, std::unique_ptr<Writer> writer, std::function<void(const std::string&)> on_statement,
+              bool checked)
+      : path_(std::move(path)),
+        on_statement_(std::move(on_statement)),
+        checked_(checked),
+        writer_(std::move(writer)) {}
 
   absl::StatusOr<std::string> InsertJob(const JobRow& job, const std::string& first_event) override;
   absl::Status StartJob(const std::string& id, int64_t now_ms) override;
@@ -85,6 +89,7 @@ class SqliteStore : public Store {
   absl::Status RemoveBlobs(absl::Span<const std::string> digests) override;
   absl::StatusOr<int64_t> PruneMeasurements(const PruneFilter& filter, int limit) override;
   absl::StatusOr<std::vector<std::string>> Faults() override;
+  absl::Status CheckTheRest(const std::function<bool()>& stop) override;
   absl::Status BackUp(const std::string& path) override;
   int write_queue_depth() const override { return writer_->queue_depth(); }
 
@@ -102,6 +107,7 @@ class SqliteStore : public Store {
 
   const std::string path_;
   const std::function<void(const std::string&)> on_statement_;
+  const bool checked_;  // when it was opened
   const std::unique_ptr<Writer> writer_;
   absl::Mutex mutex_;
   std::vector<std::unique_ptr<Connection>> idle_readers_ ABSL_GUARDED_BY(mutex_);

@@ -4,6 +4,7 @@
 
 #include <csignal>
 #include <filesystem>
+#include <fstream>
 #include <mutex>
 #include <set>
 
@@ -45,6 +46,35 @@ TEST(SqliteStore, AcknowledgedRowsSurviveKill) {
   const int64_t kept = (*store)->GetJob("j")->last_seq;
   EXPECT_GE(kept, last + 1);
   EXPECT_LE(kept, last + 2) << "at most the one in flight besides what was acknowledged";
+}
+
+TEST(SqliteStore, ALargeDatabaseIsCheckedWhileItIsInUse) {
+  const std::string path = testing::TempDir() + "large.db";
+  for (const char* suffix : {"", "-wal", "-shm"}) std::filesystem::remove(path + suffix);
+  SqliteStoreOptions large;
+  large.most_checked_bytes = 0;
+  {
+    const auto store = OpenSqliteStore(path, large).value();
+    JobRow job;
+    job.id = "j", job.key = "k", job.request = std::string(100000, 'r');
+    ASSERT_TRUE(store->InsertJob(job, "e").ok());
+    EXPECT_TRUE(store->CheckTheRest([] { return false; }).ok());
+    EXPECT_EQ(store->CheckTheRest([] { return true; }).code(), absl::StatusCode::kCancelled);
+  }
+  {  // Most pages hold the request; each begins with the number of the next.
+    std::fstream file(path, std::ios::in | std::ios::out | std::ios::binary);
+    const auto bytes = static_cast<int64_t>(std::filesystem::file_size(path));
+    int64_t damaged = 0;
+    for (int64_t page = bytes / 4096 / 2; page < bytes / 4096; ++page, ++damaged) {
+      file.seekp(page * 4096);
+      file << std::string(4, '\xff');
+    }
+    ASSERT_GT(damaged, 10);
+  }
+  EXPECT_EQ(OpenSqliteStore(path).status().code(), absl::StatusCode::kDataLoss) << "it is small";
+  const auto store = OpenSqliteStore(path, large);
+  ASSERT_TRUE(store.ok()) << store.status();
+  EXPECT_EQ((*store)->CheckTheRest([] { return false; }).code(), absl::StatusCode::kDataLoss);
 }
 
 // No statement that the server uses while it compiles may read all measurements. The statements are those that the

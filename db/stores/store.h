@@ -372,6 +372,9 @@ class Store {
   virtual absl::StatusOr<int64_t> PruneMeasurements(const PruneFilter& filter, int limit) = 0;
   // Reads the whole database and says in words what is damaged.
   virtual absl::StatusOr<std::vector<std::string>> Faults() = 0;
+  // Reads what opening has left unread because it was much, while others read and write. Fails with DATA_LOSS if it is
+  // damaged; ends with CANCELLED soon after `stop`, which another thread calls, returns true.
+  virtual absl::Status CheckTheRest(const std::function<bool()>& stop) = 0;
   // Writes a copy as of one instant to a new file, which is not synced, while others read and write.
   virtual absl::Status BackUp(const std::string& path) = 0;
 
@@ -382,9 +385,14 @@ struct SqliteStoreOptions {
   std::function<void(double seconds, int operations)> on_commit;
   // Called with the text of each statement that is prepared, once for each connection. For tests.
   std::function<void(const std::string& sql)> on_statement = nullptr;
+  // Called when a sync of the database has failed, before anybody is answered. It should end the process, because what
+  // was written may be lost although later syncs succeed.
+  std::function<void(const absl::Status&)> on_failed_sync = nullptr;
+  // A database up to this size is checked when it is opened, a larger one by CheckTheRest.
+  int64_t most_checked_bytes = int64_t{64} << 20;
 };
 
-// Opens or creates `path` and migrates it to this program's schema.
+// Opens or creates `path` and migrates it to this program's schema. Fails with DATA_LOSS if it is seen to be damaged.
 absl::StatusOr<std::unique_ptr<Store>> OpenSqliteStore(const std::string& path, SqliteStoreOptions options = {});
 
 }  // namespace fusion

@@ -91,12 +91,20 @@ absl::Status ArtifactStore::Upload::Seal(const std::string& expected) {
   return absl::DataLossError(absl::StrCat("the bytes have digest ", digest_, ", declared was ", expected));
 }
 
+absl::Status ArtifactStore::Sync(int fd, const std::string& path) const {
+  if (fsync(fd) == 0) return absl::OkStatus();
+  const int error = errno;
+  absl::Status failed = ErrnoStatus(error, absl::StrCat("cannot sync ", path));
+  if (on_failed_sync_ && error != ENOSPC && error != EDQUOT) on_failed_sync_(failed);
+  return failed;
+}
+
 absl::Status ArtifactStore::Install(absl::Span<const std::unique_ptr<Upload>> uploads, const std::string& tenant) {
   // The disk writes all of them while the first is waited for.
   for (const std::unique_ptr<Upload>& upload : uploads) sync_file_range(upload->fd_, 0, 0, SYNC_FILE_RANGE_WRITE);
   std::vector<Finished> files;
   for (const std::unique_ptr<Upload>& upload : uploads) {
-    if (fsync(upload->fd_) != 0) return ErrnoStatus(errno, "cannot sync to the artifact store");
+    RETURN_IF_ERROR(Sync(upload->fd_, upload->path_));
     files.push_back({upload->path_, {upload->digest_, upload->size_bytes_}});
   }
   RETURN_IF_ERROR(Name(files, tenant));
@@ -124,12 +132,10 @@ absl::Status ArtifactStore::Name(absl::Span<const Finished> files, const std::st
   folders.insert(folder_);
   for (const std::string& folder : folders) {
     const int fd = open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (fd < 0 || fsync(fd) != 0) {
-      const int error = errno;
-      if (fd >= 0) close(fd);
-      return ErrnoStatus(error, absl::StrCat("cannot sync ", folder));
-    }
+    if (fd < 0) return ErrnoStatus(errno, absl::StrCat("cannot open ", folder));
+    const absl::Status synced = Sync(fd, folder);
     close(fd);
+    RETURN_IF_ERROR(synced);
   }
   return store_->PutBlobs(rows, tenant);
 }
@@ -159,7 +165,7 @@ absl::StatusOr<Artifact> ArtifactStore::Adopt(const std::string& path, const std
   if (fd < 0) return ErrnoStatus(errno, absl::StrCat("cannot open ", path));
   auto closer = absl::MakeCleanup([fd] { close(fd); });
   ASSIGN_OR_RETURN(const Artifact artifact, DigestOf(fd, path));
-  if (fsync(fd) != 0) return ErrnoStatus(errno, absl::StrCat("cannot sync ", path));
+  RETURN_IF_ERROR(Sync(fd, path));
   RETURN_IF_ERROR(Name({{path, artifact}}, tenant));
   return artifact;
 }

@@ -40,6 +40,13 @@ class ArtifactStore {
   static absl::StatusOr<std::unique_ptr<ArtifactStore>> Open(const std::string& folder, Store* store,
                                                              SteadyClock clock = SteadyNow);
 
+  // Calls this, before anybody is answered, when a sync of a blob or of its folder has failed, unless the disk was full.
+  // It should end the process, because a second sync may succeed although nothing was written. Before the first call of
+  // another method.
+  void OnFailedSync(std::function<void(const absl::Status&)> on_failed_sync) {
+    on_failed_sync_ = std::move(on_failed_sync);
+  }
+
   absl::StatusOr<Artifact> Put(absl::string_view bytes);
   // The same for several, which share the syncs of their folders and one commit. The result is parallel to `blobs`.
   absl::StatusOr<std::vector<Artifact>> PutAll(const std::vector<absl::string_view>& blobs);
@@ -131,6 +138,7 @@ class ArtifactStore {
   ArtifactStore(std::string folder, Store* store, SteadyClock clock, std::unique_ptr<PayloadFiles> payloads)
       : folder_(std::move(folder)), store_(store), clock_(std::move(clock)), payloads_(std::move(payloads)) {}
   std::string PathOf(const std::string& digest) const;
+  absl::Status Sync(int fd, const std::string& path) const;
   struct Place {
     std::string path;
     int64_t size_bytes = 0;
@@ -154,6 +162,7 @@ class ArtifactStore {
   Store* const store_;
   const SteadyClock clock_;
   const std::unique_ptr<PayloadFiles> payloads_;
+  std::function<void(const absl::Status&)> on_failed_sync_;
   // A sweep holds it alone while it removes blobs; whoever finds or names a blob shares it, from the look at the row
   // to the note in `touched_`, or from the name to the row.
   absl::Mutex sweep_;

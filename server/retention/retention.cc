@@ -88,6 +88,11 @@ Retention::~Retention() {
 
 void Retention::Start(absl::Duration period) {
   thread_ = std::thread([this, period] {
+    const absl::Status checked = store_->CheckTheRest([this] { return stop_.HasBeenNotified(); });
+    if (!checked.ok() && !stop_.HasBeenNotified()) {
+      log_({LogLevel::kError, "checking the database failed", {{"error", checked.ToString()}}});
+      if (absl::IsDataLoss(checked) && on_damage_) on_damage_(checked);
+    }
     while (!stop_.WaitForNotificationWithTimeout(period)) {
       const absl::StatusOr<Collected> collected = Collect(options_);
       if (!collected.ok()) log_({LogLevel::kError, "collecting failed", {{"error", collected.status().ToString()}}});

@@ -39,7 +39,11 @@ class Retention {
   // Calls this with the time whose jobs are kept no longer (Unix milliseconds), each time such jobs go. Before Start.
   void AlsoExpire(std::function<void(int64_t before_ms)> expire) { expire_ = std::move(expire); }
 
-  // Collects every `period` from now on, on a thread of its own, until the object is destroyed.
+  // Called, with DATA_LOSS, when the check behind a start finds that the database is damaged. Before Start.
+  void OnDamage(std::function<void(const absl::Status&)> on_damage) { on_damage_ = std::move(on_damage); }
+
+  // On a thread of its own, until the object is destroyed: reads what of the database the start has left unread
+  // (Store::CheckTheRest), and collects every `period` from now on.
   void Start(absl::Duration period);
 
   struct Collected {
@@ -83,6 +87,7 @@ class Retention {
   const RetentionOptions options_;
   const Log log_;
   std::function<void(int64_t)> expire_;
+  std::function<void(const absl::Status&)> on_damage_;
   absl::Mutex running_;
   absl::Notification stop_;
   std::thread thread_;

@@ -133,6 +133,7 @@ class ForwardingStore : public Store {
     return store_->PruneMeasurements(filter, limit);
   }
   absl::StatusOr<std::vector<std::string>> Faults() override { return store_->Faults(); }
+  absl::Status CheckTheRest(const std::function<bool()>& stop) override { return store_->CheckTheRest(stop); }
   absl::Status BackUp(const std::string& path) override { return store_->BackUp(path); }
   int write_queue_depth() const override { return store_->write_queue_depth(); }
 

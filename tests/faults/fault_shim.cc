@@ -43,6 +43,7 @@ struct Page {
   std::atomic<int64_t> die_after_sync;   // the same, when the sync is over
   std::atomic<int64_t> syncs;            // counted
   std::atomic<int64_t> synchronous_off;  // 1: SQLite is told not to sync
+  std::atomic<int64_t> database_sync_errors;  // so many syncs of the database's main file fail with EIO
 };
 
 Page* page = nullptr;
@@ -68,15 +69,18 @@ __attribute__((constructor)) void Begin() {
   page = static_cast<Page*>(memory);
 }
 
+std::string PathOf(int fd) {
+  char name[64], path[4096];
+  snprintf(name, sizeof name, "/proc/self/fd/%d", fd);
+  const ssize_t length = readlink(name, path, sizeof path);
+  return length <= 0 ? "" : std::string(path, static_cast<size_t>(length));
+}
+
 // Does the descriptor belong to a file whose writes are journalled? SQLite's shared memory is not: it is made anew.
 bool Watched(int fd, struct stat* info) {
   if (page == nullptr || fstat(fd, info) != 0 || !S_ISREG(info->st_mode)) return false;
-  char name[64], path[4096];
-  snprintf(name, sizeof name, "/proc/self/fd/%d", fd);
-  const ssize_t length = readlink(name, path, sizeof path - 1);
-  if (length <= 0) return false;
-  path[length] = 0;
-  return strncmp(path, folder.c_str(), folder.size()) == 0 && strstr(path, ".db-shm") == nullptr;
+  const std::string path = PathOf(fd);
+  return path.starts_with(folder) && path.find(".db-shm") == path.npos;
 }
 
 void Record(const std::string& text) {
@@ -120,6 +124,11 @@ int JournalledSync(int fd, int call) {
   page->syncs.fetch_add(1);
   DieIfTold(&page->die_at_sync);
   if (page->sync_errors.load() > 0 && page->sync_errors.fetch_sub(1) > 0) {
+    errno = EIO;
+    return -1;
+  }
+  if (page->database_sync_errors.load() > 0 && PathOf(fd).ends_with(".db") &&
+      page->database_sync_errors.fetch_sub(1) > 0) {
     errno = EIO;
     return -1;
   }

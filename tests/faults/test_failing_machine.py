@@ -14,6 +14,7 @@ import random_faults
 
 MODEL = pathlib.Path(__file__).resolve().parent.parent / "models" / "small" / "tiny_encoder.onnx"
 HOUR_NS = 3600 * 10**9
+EXIT_FAILED_SYNC = 74  # of server/main.cc
 SEEN_S = 2.5  # absl::Now() counts cycles, and looks at the clock every 2.1 s
 
 
@@ -114,18 +115,36 @@ class FailingMachine(unittest.TestCase):
         server = self.farm()
         for attempt in range(3):
             name = self.submit(server, "--tune", str(3 + attempt))
-            self.shim.set("sync_errors", 2)
+            self.shim.set("sync_errors", 1)
             told = server.ctl("submit", MODEL, "--target", "sim", "--tune", str(20 + attempt), "--detach")
-            self.assertLess(self.shim.get("sync_errors"), 2)  # else no sync failed
             acknowledged = [name] + ([told.out.split()[-1]] if told.code == 0 else [])
-            server.process.kill()
-            server.process.wait()
-            self.shim.set("sync_errors", 0)
+            self.assert_ends_for_a_sync(server)
             self.shim.lose_unsynced()
             server.start(wait_for_worker=False)
             for each in acknowledged:
                 self.assertEqual(self.await_end(server, each)["state"], "succeeded", server.log_text())
         self.assert_good(server)
+
+    def test_a_checkpoint_that_cannot_be_synced_ends_the_server(self):
+        server = self.farm(measurement="1ms")
+        self.shim.set("database_sync_errors", 1)
+        acknowledged = []
+        for number in range(100):  # enough pages for a checkpoint
+            told = server.ctl("submit", MODEL, "--target", "sim", "--tune", str(2 + number), "--detach")
+            if told.code != 0:
+                break
+            acknowledged.append(told.out.split()[-1])
+        self.assert_ends_for_a_sync(server)
+        self.shim.lose_unsynced()
+        server.start(wait_for_worker=False)
+        for each in acknowledged:
+            self.assertEqual(self.await_end(server, each)["state"], "succeeded", server.log_text())
+        self.assert_good(server, *acknowledged)
+
+    def assert_ends_for_a_sync(self, server):
+        """It goes on in no way after a sync that failed."""
+        self.assertEqual(server.process.wait(harness.HANG), EXIT_FAILED_SYNC, server.log_text())
+        self.assertIn("the disk failed a sync", server.log_text())
 
 
 if __name__ == "__main__":
