@@ -103,11 +103,19 @@ void JobRunner::Enqueue(const JobRow& job) {
 void JobRunner::Join(const std::string& job_id, const v1::SubmitRequest& request) {
   const absl::StatusOr<JobRow> job = store_->GetJob(job_id);
   absl::MutexLock lock(&mutex_);
-  if (job.ok()) queue_.SetPriority(job_id, job->priority);
+  if (job.ok()) SetPriority(*job);
   const auto waits = wait_until_.find(job_id);
   if (waits == wait_until_.end()) return;
   waits->second = std::max(waits->second, QueueDeadline(request));
   if (waits->second == absl::InfiniteFuture()) wait_until_.erase(waits);
+}
+
+void JobRunner::SetPriority(const JobRow& job) {
+  queue_.SetPriority(job.id, job.priority);
+  const auto running = running_.find(job.id);
+  if (running == running_.end()) return;
+  running->second = true;
+  farm_->SetJob(job.id, job.owner, job.priority);
 }
 
 std::vector<std::string> JobRunner::TakeExpired() {
@@ -209,12 +217,15 @@ void JobRunner::Loop() {
       next = queue_.Pop();
       wait_until_.erase(next.job);
       ++places_taken_;
+      running_[next.job] = false;
       cancel = cancel_flags_[next.job] = std::make_shared<std::atomic<bool>>(false);
     }
     Run(next.job, cancel);
     EndLog(next.job);
     absl::MutexLock lock(&mutex_);
     cancel_flags_.erase(next.job);
+    running_.erase(next.job);
+    farm_->ForgetJob(next.job);
     --places_taken_;
     CountOut(next.owner);
   }
@@ -231,6 +242,11 @@ void JobRunner::Run(const std::string& job_id, const std::shared_ptr<std::atomic
   metrics_->Observe(Metric::kJobWait, waited_s);
   options_.log({LogLevel::kInfo, "started", {{"job", job_id}, {"waited_s", absl::StrFormat("%.3f", waited_s)}}});
   metrics_->Set(Metric::kJobsRunning, ++jobs_running_);
+  {
+    // A submission that has joined since the row was read knows better.
+    absl::MutexLock lock(&mutex_);
+    if (!running_.at(job_id)) SetPriority(*job);
+  }
   auto leave = absl::MakeCleanup([this] { metrics_->Set(Metric::kJobsRunning, --jobs_running_); });
 
   const std::string folder = absl::StrCat(options_.work_folder, "/", job_id);

@@ -138,6 +138,8 @@ class JobRunner {
   // The job waits and runs no more.
   // The time at which a job with this request has waited too long.
   absl::Time QueueDeadline(const v1::SubmitRequest& request) const;
+  // Passes on the priority of a job, wherever its turn is waited for.
+  void SetPriority(const JobRow& job) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // One more submission waits for the job.
   void Join(const std::string& job_id, const v1::SubmitRequest& request);
   // Ends the jobs that have waited for a place longer than they may.
@@ -197,6 +199,7 @@ class JobRunner {
   FairQueue queue_ ABSL_GUARDED_BY(mutex_);
   std::map<std::string, int> in_flight_ ABSL_GUARDED_BY(mutex_);  // jobs that arrive, wait or run, by owner
   std::map<std::string, std::shared_ptr<std::atomic<bool>>> cancel_flags_ ABSL_GUARDED_BY(mutex_);
+  std::map<std::string, bool> running_ ABSL_GUARDED_BY(mutex_);  // whether the farm was told of the job
   int places_taken_ ABSL_GUARDED_BY(mutex_) = 0;
   std::vector<std::unique_ptr<Threads::Thread>> threads_;
   // Times until which jobs may wait for a place, by id; a job without one may wait for ever.

@@ -346,7 +346,7 @@ absl::StatusOr<JobRow> JobRunner::Cancel(const std::string& submission_id) {
   if (leaving.left && !leaving.ended) {
     const absl::StatusOr<JobRow> goes_on = store_->GetJob(job.runs_as);
     absl::MutexLock lock(&mutex_);
-    if (goes_on.ok()) queue_.SetPriority(job.runs_as, goes_on->priority);
+    if (goes_on.ok()) SetPriority(*goes_on);
   }
   hub_.Notify(job.runs_as);
   return store_->FindSubmission(submission_id);

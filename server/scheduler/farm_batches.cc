@@ -25,7 +25,9 @@ absl::Status Farm::AddTasks(Batch* batch) {
     const absl::StatusOr<std::string> payload = artifacts_->payloads().Put(task.payload);
     absl::MutexLock lock(&mutex_);
     if (!payload.ok()) {
-      for (size_t i = 0; i < batch->ids.size() && !stopping_; ++i) scheduler_.Release(batch->ids[i], clock_());
+      for (size_t i = 0; i < batch->ids.size() && !stopping_; ++i) {
+        scheduler_.Release(batch->ids[i], clock_(), batch->rows[i].job);
+      }
       Wake();
       return payload.status();
     }
@@ -59,6 +61,16 @@ void Farm::OfferPayload(const std::string& task_id, const std::string& digest, i
   if (scheduler_.TakesPayload(task_id)) scheduler_.GivePayload(task_id, digest, size_bytes);
 }
 
+void Farm::SetJob(const std::string& job, const std::string& owner, int priority) {
+  absl::MutexLock lock(&mutex_);
+  scheduler_.SetJob(job, owner, priority);
+}
+
+void Farm::ForgetJob(const std::string& job) {
+  absl::MutexLock lock(&mutex_);
+  scheduler_.ForgetJob(job);
+}
+
 absl::Status Farm::MendPayloads(const Batch& batch) {
   for (size_t i = 0; i < batch.ids.size(); ++i) {
     if (batch.finals[i].has_value()) continue;
@@ -89,7 +101,7 @@ bool Farm::TakeFinals(absl::Time now, Batch* batch) {
     }
     batch->finals[i] = final->second;
     ++batch->done;
-    scheduler_.Release(batch->ids[i], now);
+    scheduler_.Release(batch->ids[i], now, batch->rows[i].job);
     if (scheduler_.Find(batch->ids[i]) == nullptr) durable_.erase(batch->ids[i]);
   }
   return served;
@@ -141,7 +153,9 @@ absl::Status Farm::AwaitFinals(const FarmWait& wait, Batch* batch) {
 void Farm::ReleaseTasks(const Batch& batch) {
   absl::MutexLock lock(&mutex_);
   for (size_t i = 0; i < batch.ids.size(); ++i) {
-    if (!batch.finals[i].has_value() && !stopping_) scheduler_.Release(batch.ids[i], clock_());
+    if (!batch.finals[i].has_value() && !stopping_) {
+      scheduler_.Release(batch.ids[i], clock_(), batch.rows[i].job);
+    }
     if (scheduler_.Find(batch.ids[i]) == nullptr) durable_.erase(batch.ids[i]);
   }
   Wake();

@@ -18,15 +18,26 @@ bool IsDeterministic(const TaskRow& row, const absl::Status& error) {
 }  // namespace
 
 void Scheduler::Change(LiveTask& task, TaskPhase state, absl::Time now) {
-  const bool was_queued = queued_.count(task.row.requirement) && queued_[task.row.requirement].count(task.order);
-  if (was_queued && state != TaskPhase::kQueued) queued_[task.row.requirement].erase(task.order);
-  if (state == TaskPhase::kQueued) {
-    queued_[task.row.requirement][task.order] = task.row.id;
-    if (!was_queued) task.queued_at = now;
+  const bool waits = state == TaskPhase::kQueued;
+  if (waits && !task.waits) task.queued_at = now;
+  if (waits != task.waits) {
+    for (const std::string& job : task.jobs) {
+      if (waits) {
+        queue_.Push(job, task.row.requirement, task.order, task.row.id);
+      } else {
+        queue_.Remove(job, task.row.requirement, task.order);
+      }
+    }
   }
+  task.waits = waits;
   task.row.state = state;
   if (IsFinalTask(task.row)) by_key_.erase(task.row.key);
   changed_.insert(task.row.id);
+}
+
+void Scheduler::AddWaiter(LiveTask& task, const std::string& job) {
+  task.jobs.push_back(job);
+  if (task.waits) queue_.Push(job, task.row.requirement, task.order, task.row.id);
 }
 
 void Scheduler::Restore(const TaskRow& row, absl::Time now) {
@@ -39,7 +50,7 @@ void Scheduler::Restore(const TaskRow& row, absl::Time now) {
   if (row.state == TaskPhase::kLeased) {
     task.lease_until = now + config_.lease + config_.heartbeat;
   } else {
-    queued_[row.requirement][task.order] = row.id;
+    task.waits = true;
   }
 }
 
@@ -47,7 +58,8 @@ std::string Scheduler::Add(TaskRow row, absl::Time now) {
   auto known = by_key_.find(row.key);
   if (known != by_key_.end()) {
     LiveTask& task = tasks_[known->second];
-    if (task.waiters++ == 0) task.added_at = task.queued_at = now;
+    if (task.waiters() == 0) task.added_at = task.queued_at = now;
+    AddWaiter(task, row.job);
     if (task.row.job.empty()) {  // a task from before a restart
       task.row.job = std::move(row.job);
       task.row.trace = std::move(row.trace);
@@ -57,7 +69,7 @@ std::string Scheduler::Add(TaskRow row, absl::Time now) {
   if (const auto done = unasked_.find(row.key); done != unasked_.end()) {
     const std::string id = done->second;
     unasked_.erase(done);
-    ++tasks_[id].waiters;
+    AddWaiter(tasks_[id], row.job);
     return id;
   }
   row.id = absl::StrCat("t-", row.key.substr(0, 24));
@@ -70,15 +82,23 @@ std::string Scheduler::Add(TaskRow row, absl::Time now) {
   task.added_at = now;
   task.row = std::move(row);
   task.order = next_order_++;
-  task.waiters = 1;
+  task.jobs = {task.row.job};
   by_key_[task.row.key] = task.row.id;
   Change(task, TaskPhase::kQueued, now);
   return task.row.id;
 }
 
-void Scheduler::Release(const std::string& task_id, absl::Time now) {
+void Scheduler::Release(const std::string& task_id, absl::Time now, const std::string& job) {
   auto it = tasks_.find(task_id);
-  if (it == tasks_.end() || --it->second.waiters > 0) return;
+  if (it == tasks_.end()) return;
+  LiveTask& task = it->second;
+  if (const auto waiter = std::find(task.jobs.begin(), task.jobs.end(), job); waiter != task.jobs.end()) {
+    task.jobs.erase(waiter);
+    if (task.waits && std::count(task.jobs.begin(), task.jobs.end(), job) == 0) {
+      queue_.Remove(job, task.row.requirement, task.order);
+    }
+  }
+  if (task.waiters() > 0) return;
   if (!IsFinalTask(it->second.row)) {
     EndLease(it->second);
     Change(it->second, TaskPhase::kCancelled, now);
@@ -165,7 +185,7 @@ bool Scheduler::Complete(const std::string& worker_id, const std::string& task_i
   if (worker != workers_.end()) ++worker->second.view.tasks_done;
   EndLease(task);
   Compare(worker_id, task.row.key);
-  if (task.waiters == 0) unasked_[task.row.key] = task_id;
+  if (task.waiters() == 0) unasked_[task.row.key] = task_id;
   Change(task, TaskPhase::kDone, now);
   return true;
 }
@@ -242,7 +262,7 @@ void Scheduler::Poison(LiveTask& task, const std::string& evidence, absl::Time n
 }
 
 bool Scheduler::MayTry(const LiveTask& task, const std::string& worker_id, absl::Time now) const {
-  if (task.waiters == 0) return false;  // restored, and nobody has asked for it again yet
+  if (task.waiters() == 0) return false;  // restored, and nobody has asked for it again yet
   if (task.lacks_payload) return false;
   if (!task.tried.count(worker_id)) return true;
   return std::none_of(workers_.begin(), workers_.end(), [&](const auto& entry) {
@@ -265,19 +285,10 @@ std::optional<TaskRow> Scheduler::Assign(const std::string& worker_id, absl::Tim
     worker.task_id.clear();
   }
   if (worker.draining) return std::nullopt;
-  LiveTask* best = nullptr;
-  for (const std::string& requirement : worker.offers) {
-    auto queue = queued_.find(requirement);
-    if (queue == queued_.end()) continue;
-    for (const auto& [order, id] : queue->second) {
-      LiveTask& task = tasks_[id];
-      if (best != nullptr && best->order < order) break;
-      if (!MayTry(task, worker_id, now)) continue;
-      best = &task;
-      break;
-    }
-  }
-  if (best == nullptr) return std::nullopt;
+  const std::string next =
+      queue_.Take(worker.offers, [&](const std::string& id) { return MayTry(tasks_.at(id), worker_id, now); });
+  if (next.empty()) return std::nullopt;
+  LiveTask* best = &tasks_.at(next);
   best->row.fence = ++last_fence_;
   best->row.worker = worker_id;
   ++best->row.attempts;
@@ -319,11 +330,11 @@ void Scheduler::Tick(absl::Time now) {
     }
     if (IsFinalTask(task.row)) continue;
     const bool queued = task.row.state == TaskPhase::kQueued;
-    if (queued && task.waiters == 0 && now - task.queued_at > config_.orphan) {
+    if (queued && task.waiters() == 0 && now - task.queued_at > config_.orphan) {
       Change(task, TaskPhase::kCancelled, now);
-    } else if (task.waiters > 0 && now - task.added_at > config_.schedule_to_close) {
+    } else if (task.waiters() > 0 && now - task.added_at > config_.schedule_to_close) {
       Poison(task, absl::StrCat("not done within ", absl::FormatDuration(config_.schedule_to_close)), now);
-    } else if (queued && task.waiters > 0 && now - task.queued_at > config_.schedule_to_start) {
+    } else if (queued && task.waiters() > 0 && now - task.queued_at > config_.schedule_to_start) {
       Poison(task, absl::StrCat("no worker took it within ", absl::FormatDuration(config_.schedule_to_start)), now);
     }
   }
@@ -352,7 +363,7 @@ std::vector<TaskRow> Scheduler::TakeChanged() {
     if (it == tasks_.end()) continue;
     rows.push_back(it->second.row);
     // Restored, and nobody has asked for it again.
-    if (IsFinalTask(it->second.row) && it->second.waiters == 0 && !IsUnasked(it->second.row)) tasks_.erase(it);
+    if (IsFinalTask(it->second.row) && it->second.waiters() == 0 && !IsUnasked(it->second.row)) tasks_.erase(it);
   }
   changed_.clear();
   return rows;
@@ -379,7 +390,7 @@ std::vector<WorkerView> Scheduler::Workers() const {
 std::map<std::string, int> Scheduler::QueuedTasks() const {
   std::map<std::string, int> queued;
   for (const auto& [id, task] : tasks_) {
-    if (task.row.state == TaskPhase::kQueued && task.waiters > 0) ++queued[task.row.device_kind];
+    if (task.row.state == TaskPhase::kQueued && task.waiters() > 0) ++queued[task.row.device_kind];
   }
   return queued;
 }
@@ -387,7 +398,7 @@ std::map<std::string, int> Scheduler::QueuedTasks() const {
 absl::Duration Scheduler::OldestQueuedAge(absl::Time now) const {
   absl::Duration oldest;
   for (const auto& [id, task] : tasks_) {
-    if (task.row.state == TaskPhase::kQueued && task.waiters > 0) oldest = std::max(oldest, now - task.queued_at);
+    if (task.row.state == TaskPhase::kQueued && task.waiters() > 0) oldest = std::max(oldest, now - task.queued_at);
   }
   return oldest;
 }

@@ -2,8 +2,8 @@
 // caller passes the time, stores what TakeChanged() returns before any of it becomes visible outside, and locks. The
 // times that it passes are those of a steady clock: only their differences mean something.
 //
-// A task waits in state kQueued until a worker that offers its requirement asks for work. The worker leases it under a
-// fence number that no earlier lease of any task had. Heartbeats renew the lease. When a lease expires or an attempt
+// A task waits in state kQueued until a worker that offers its requirement asks for work. Owners of jobs take turns, and
+// priorities order the tasks of one (task_queue.h). The worker leases it under a fence number that no earlier lease of any task had. Heartbeats renew the lease. When a lease expires or an attempt
 // fails, the task is queued again, preferably for a worker that has not tried it. After `max_attempts` attempts it is
 // kPoisoned, and its evidence describes each attempt. Tasks with equal keys are one task with several waiters; a task
 // without waiters is cancelled.
@@ -25,6 +25,7 @@
 #include "absl/status/status.h"
 #include "absl/time/time.h"
 #include "db/stores/store.h"
+#include "server/scheduler/task_queue.h"
 
 namespace fusion {
 
@@ -72,11 +73,14 @@ class Scheduler {
   // as kLongestReconnectPause (proto/worker_protocol.h).
   void Restore(const TaskRow& row, absl::Time now);
 
-  // Adds one waiter to the task with row.key, and creates the task if needed. A task from before a restart that is done
+  // Says whose a job is and how urgent, from its start to its end. Tasks of other jobs are those of the owner "".
+  void SetJob(const std::string& job, const std::string& owner, int priority) { queue_.SetJob(job, owner, priority); }
+  void ForgetJob(const std::string& job) { queue_.ForgetJob(job); }
+  // Adds one waiter, row.job, to the task with row.key, and creates the task if needed. A task from before a restart that is done
   // counts, if this is the first to ask for it. Returns the task's id.
   std::string Add(TaskRow row, absl::Time now);
-  // Removes a waiter. If it was the last one, cancels the task if it is not final, and forgets it.
-  void Release(const std::string& task_id, absl::Time now);
+  // Removes a waiter of that job, if there is one. If it was the last one, cancels the task if it is not final, and forgets it.
+  void Release(const std::string& task_id, absl::Time now, const std::string& job = "");
   // Returns nullptr for an unknown task. The pointer is valid until the next change.
   const TaskRow* Find(const std::string& task_id) const;
 
@@ -108,7 +112,7 @@ class Scheduler {
   void GivePayload(const std::string& task_id, const std::string& digest, int64_t size_bytes);
 
   // Returns the task that this worker shall run: its leased task (delivered again in case the answer was lost), else
-  // the oldest queued task that fits, else nothing.
+  // the queued task that fits and whose turn it is, else nothing.
   std::optional<TaskRow> Assign(const std::string& worker_id, absl::Time now);
   // Enforces the limits. Forgets idle workers that were not seen for ten lease periods, and tasks from before a restart
   // that nobody asked for. Renew first whatever has arrived.
@@ -143,8 +147,11 @@ class Scheduler {
     std::set<std::string> tried;
     bool lacks_payload = false;
     int payloads_lost = 0;
-    int waiters = 0;
-    int64_t order = 0;  // order of arrival: first come, first served, also after a retry
+    std::vector<std::string> jobs;  // one for each waiter
+    int64_t order = 0;              // of arrival, also after a retry
+    bool waits = false;             // stands in the queue for each of its jobs
+
+    size_t waiters() const { return jobs.size(); }
   };
   struct LiveWorker {
     WorkerView view;
@@ -156,6 +163,7 @@ class Scheduler {
   };
 
   void Change(LiveTask& task, TaskPhase state, absl::Time now);
+  void AddWaiter(LiveTask& task, const std::string& job);
   bool IsUnasked(const TaskRow& row) const;
   void EndLease(LiveTask& task);
   // The worker has done the task, at which others may have failed.
@@ -174,7 +182,7 @@ class Scheduler {
   // Key to id, for tasks from before a restart that are done before anybody asked for them again. They are kept as long
   // as orphans: whoever looked into the database just before the result was stored asks just after.
   std::map<std::string, std::string> unasked_;
-  std::map<std::string, std::map<int64_t, std::string>> queued_;  // requirement to (order to id)
+  TaskQueue queue_;
   std::map<std::string, LiveWorker> workers_;
   std::set<std::string> changed_;
   std::vector<TaskRow> forgotten_changes_;  // changed rows of tasks that are already forgotten

@@ -1,0 +1,77 @@
+// TaskQueue: tasks that wait for a worker, and whose turn it is. The rules are those of jobs that wait for a place
+// (jobs/fair_queue.h, decision 62), applied to their tasks:
+//
+//   Owners take turns, one task each, however many each has; one who was idle gets no credit for that.
+//   Among the tasks of an owner those of the job with the higher priority come first, then those that came first.
+//   Nothing starves: after kMostPassed later tasks of its owner have passed a job's first task, none does before it.
+//
+// A task that several jobs wait for stands in the queue for each of them, and leaves it for all at once. A pure data
+// structure; the caller locks.
+#ifndef FUSION_SERVER_SCHEDULER_TASK_QUEUE_H_
+#define FUSION_SERVER_SCHEDULER_TASK_QUEUE_H_
+
+#include <cstdint>
+#include <map>
+#include <set>
+#include <string>
+
+#include "absl/functional/function_ref.h"
+
+namespace fusion {
+
+class TaskQueue {
+ public:
+  static constexpr int kMostPassed = 16;
+
+  // Says whose a job is and how urgent, or changes that. A job of which nothing was said is that of the owner "" and
+  // has priority 0.
+  void SetJob(const std::string& job, const std::string& owner, int priority);
+  void ForgetJob(const std::string& job);
+
+  // The task waits for this job's sake. `order` rises with the arrival of tasks, and is the same for each of its jobs.
+  void Push(const std::string& job, const std::string& requirement, int64_t order, const std::string& task);
+  // It does so no longer; nothing happens if it did not.
+  void Remove(const std::string& job, const std::string& requirement, int64_t order);
+
+  // Returns the task whose turn it is among those with one of these requirements that `may_run` accepts, and counts the
+  // turn; "" if there is none. The caller removes the task, for all of its jobs.
+  std::string Take(const std::set<std::string>& requirements, absl::FunctionRef<bool(const std::string&)> may_run);
+
+ private:
+  using Tasks = std::map<int64_t, std::string>;  // by order
+  struct Job {
+    std::string owner;
+    int priority = 0;
+    bool known = false;  // by SetJob
+    int passed = 0;      // later tasks of the owner that were taken before the first of this job
+    std::map<std::string, Tasks> tasks;  // by requirement; none is empty
+  };
+  struct Owner {
+    int64_t next_turn = 0;
+    std::set<std::string> jobs;  // that have tasks here
+  };
+  struct Candidate {
+    std::string job, task;
+    int64_t order = 0;
+    int priority = 0;
+    bool overdue = false;  // passed often enough
+
+    bool ComesBefore(const Candidate& other) const {
+      if (overdue != other.overdue) return overdue;
+      if (!overdue && priority != other.priority) return priority > other.priority;
+      return order < other.order;
+    }
+  };
+  Candidate FirstOf(const std::string& id, const Job& job, const std::set<std::string>& requirements,
+                    absl::FunctionRef<bool(const std::string&)> may_run) const;
+  void Leave(const std::string& id, const Job& job);
+  void Enter(const std::string& id, const Job& job);
+
+  int64_t turn_ = 0;  // of the task that was taken last
+  std::map<std::string, Job> jobs_;
+  std::map<std::string, Owner> owners_;  // those with tasks, or whose turns are not over
+};
+
+}  // namespace fusion
+
+#endif  // FUSION_SERVER_SCHEDULER_TASK_QUEUE_H_
