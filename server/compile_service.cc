@@ -308,6 +308,17 @@ class CompileService : public v1::Compile::WithCallbackMethod_Watch<v1::Compile:
     return Answer(job.ok() ? jobs_->Cancel(request->job_id()) : job, response);
   }
 
+  grpc::Status Pin(grpc::ServerContext* context, const v1::PinJobRequest* request, v1::Job* response) override {
+    const absl::StatusOr<Permit> permit = guard_->Authorize(context, "/fusion.v1.Compile/Pin");
+    if (!permit.ok()) return ToGrpc(permit.status());
+    absl::StatusOr<JobRow> job = FindFor(permit->principal(), request->job_id());
+    if (!job.ok()) return ToGrpc(job.status());
+    if (const absl::Status pinned = store_->PinJob(request->job_id(), request->pinned()); !pinned.ok()) {
+      return ToGrpc(pinned);
+    }
+    return Answer(FindFor(permit->principal(), request->job_id()), response);
+  }
+
  private:
   absl::StatusOr<JobRow> FindFor(const Principal& principal, const std::string& job_id) {
     ASSIGN_OR_RETURN(JobRow job, store_->FindSubmission(job_id));

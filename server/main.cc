@@ -122,6 +122,11 @@ void AddFlags(CLI::App* app, Flags* flags) {
                   "never")
       ->check(CLI::Range(0, 36500))
       ->capture_default_str();
+  app->add_option(
+         "--keep-bytes", flags->options.retention.keep_bytes,
+         "how much models and bundles of finished jobs may take, as 200GiB: the oldest go first, unless they are "
+         "pinned; 0: no limit")
+      ->transform(CLI::AsSizeValue(/*kb_is_1000=*/false));
   app->add_option("--log-format", flags->log.format, "how lines of the log are written to stderr")
       ->check(CLI::IsMember(fusion::LogFormats()))
       ->capture_default_str();

@@ -127,11 +127,11 @@ struct Server::State {
   std::unique_ptr<ArtifactStore> artifacts;
   std::unique_ptr<JobLogs> logs;
   std::unique_ptr<Serving> serving;
-  std::unique_ptr<Retention> retention;
+  std::unique_ptr<TokenBook> tokens;
+  std::unique_ptr<Retention> retention;  // its thread uses what stands above
   std::unique_ptr<Farm> farm;
   std::unique_ptr<JobRunner> jobs;
   std::unique_ptr<DiskExecutor> executor;
-  std::unique_ptr<TokenBook> tokens;
   std::unique_ptr<StreamPlaces> streams;
   std::unique_ptr<ByteBudget> uploads;
   std::unique_ptr<Guard> guard;
@@ -251,6 +251,11 @@ absl::Status Server::State::Listen(const ServerOptions& options, grpc::ServerBui
 // Makes the services behind their guard, and gives them to the builder.
 absl::Status Server::State::AddServices(const ServerOptions& options, grpc::ServerBuilder* builder) {
   ASSIGN_OR_RETURN(tokens, TokenBook::Open(store.get(), absl::Now));
+  retention->AlsoExpire([book = tokens.get(), log = options.log](int64_t before_ms) {
+    if (const absl::Status removed = book->RemoveOld(before_ms); !removed.ok()) {
+      log({LogLevel::kError, "cannot remove old tokens", {{"error", removed.ToString()}}});
+    }
+  });
   guard = std::make_unique<Guard>(options.identify ? options.identify : IdentifyBy(tokens.get(), options.tls.any()),
                                   options.log);
   expiry = std::make_unique<ExpiryWatch>(tokens.get(), guard.get());

@@ -40,8 +40,8 @@ struct ServerOptions {
   // NOT_SERVING, so that the jobs that it has taken can still be stored. 0: no limit.
   int64_t least_free_bytes = int64_t{256} << 20;
   std::function<int64_t()> free_bytes = nullptr;  // a test's; else what the file system says
-  // Called when a sync of the state folder has failed, before anybody is answered: what was written may be lost although
-  // later syncs succeed, so that the process should end. Empty: the calls that needed the sync fail.
+  // Called when a sync of the state folder has failed, before anybody is answered: what was written may be lost
+  // although later syncs succeed, so that the process should end. Empty: the calls that needed the sync fail.
   std::function<void(const absl::Status&)> on_failed_sync = nullptr;
   RetentionOptions retention;
   std::string compilation_limits = {};          // what limits the memory of compilations, in words

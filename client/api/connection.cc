@@ -90,6 +90,14 @@ class GrpcConnection : public Connection {
                          [&](auto* context, auto* response) { return compile_->Cancel(context, request, response); });
   }
 
+  absl::StatusOr<v1::Job> PinJob(const std::string& job_id, bool pinned) override {
+    v1::PinJobRequest request;
+    request.set_job_id(job_id);
+    request.set_pinned(pinned);
+    return Call<v1::Job>(kCallTimeout,
+                         [&](auto* context, auto* response) { return compile_->Pin(context, request, response); });
+  }
+
   absl::StatusOr<std::vector<std::string>> FindMissing(const std::vector<std::string>& digests) override {
     constexpr size_t kMost = 4096;  // the most that proto/blob.proto allows
     std::vector<std::string> missing;

@@ -50,6 +50,7 @@ class Connection {
   virtual absl::StatusOr<v1::ListJobsResponse> ListJobs(int limit) = 0;
   virtual absl::StatusOr<v1::JobLogsResponse> JobLogs(const v1::JobLogsRequest& request) = 0;
   virtual absl::StatusOr<v1::Job> CancelJob(const std::string& job_id) = 0;
+  virtual absl::StatusOr<v1::Job> PinJob(const std::string& job_id, bool pinned) = 0;
 
   virtual absl::StatusOr<std::vector<std::string>> FindMissing(const std::vector<std::string>& digests) = 0;
   virtual absl::Status WriteBlobs(const std::vector<BlobSource>& blobs,

@@ -41,6 +41,7 @@ int PrintJob(const v1::Job& job, const std::string& format) {
                                                 {"key", job.key()},          {"created", TimeInWords(job.created_ms())},
                                                 {"took", Took(job)}};
   if (job.priority() != 0) rows.push_back({"priority", absl::StrCat(job.priority())});
+  if (job.pinned()) rows.push_back({"pinned", "yes"});
   if (!job.trace_id().empty()) rows.push_back({"trace", job.trace_id()});
   if (job.account().stages_size() > 0) rows.push_back({"stages", StagesInWords(job.account())});
   if (job.has_account()) {
@@ -144,8 +145,30 @@ class JobCancelVerb : public Verb {
   std::string job_, format_ = "table";
 };
 
+// "job pin" and "job unpin".
+class JobPinVerb : public Verb {
+ public:
+  explicit JobPinVerb(bool pinned) : pinned_(pinned) {}
+  std::string name() const override { return pinned_ ? "job pin" : "job unpin"; }
+  std::string help() const override {
+    return pinned_ ? "keep a job with its model and its bundle until it is unpinned"
+                   : "keep a job no longer than the server's rules say";
+  }
+  std::vector<Option> Options() override { return {{"JOB", "its name", &job_, true}, OutputOption(&format_)}; }
+  int Run(const CommonOptions& common) override {
+    auto job = Connection::Open(common.endpoint)->PinJob(job_, pinned_);
+    return job.ok() ? PrintJob(*job, format_) : Fail(job.status());
+  }
+
+ private:
+  const bool pinned_;
+  std::string job_, format_ = "table";
+};
+
 }  // namespace
 
+std::unique_ptr<Verb> MakeJobPinVerb() { return std::make_unique<JobPinVerb>(true); }
+std::unique_ptr<Verb> MakeJobUnpinVerb() { return std::make_unique<JobPinVerb>(false); }
 std::unique_ptr<Verb> MakeJobListVerb() { return std::make_unique<JobListVerb>(); }
 std::unique_ptr<Verb> MakeJobGetVerb() { return std::make_unique<JobGetVerb>(); }
 std::unique_ptr<Verb> MakeJobWatchVerb() { return std::make_unique<JobWatchVerb>(); }

@@ -23,6 +23,8 @@ std::unique_ptr<Verb> MakeJobGetVerb();
 std::unique_ptr<Verb> MakeJobWatchVerb();
 std::unique_ptr<Verb> MakeJobLogsVerb();
 std::unique_ptr<Verb> MakeJobCancelVerb();
+std::unique_ptr<Verb> MakeJobPinVerb();
+std::unique_ptr<Verb> MakeJobUnpinVerb();
 std::unique_ptr<Verb> MakeTopVerb();
 std::unique_ptr<Verb> MakeWorkerListVerb();
 std::unique_ptr<Verb> MakeWorkerDescribeVerb();

@@ -40,9 +40,9 @@ class Connection {
  public:
   enum class Mode { kReadWrite, kReadOnly };
 
-  // Read-write mode creates the file and uses WAL with synchronous=FULL; nothing is checkpointed before Checkpoint. Only one read-write connection per file may
-  // exist, because SQLite before 3.51.3 can corrupt a WAL database that two connections write or checkpoint at once.
-  // Read-only connections therefore never checkpoint.
+  // Read-write mode creates the file and uses WAL with synchronous=FULL; nothing is checkpointed before Checkpoint.
+  // Only one read-write connection per file may exist, because SQLite before 3.51.3 can corrupt a WAL database that two
+  // connections write or checkpoint at once. Read-only connections therefore never checkpoint.
   static absl::StatusOr<std::unique_ptr<Connection>> Open(const std::string& path, Mode mode);
   ~Connection();
   Connection(const Connection&) = delete;

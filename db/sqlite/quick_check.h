@@ -1,5 +1,5 @@
-// QuickCheck: whether a database file is well-formed. It reads the whole file, which takes a second for each few hundred
-// megabytes that are in memory, and as long as the disk needs otherwise.
+// QuickCheck: whether a database file is well-formed. It reads the whole file, which takes a second for each few
+// hundred megabytes that are in memory, and as long as the disk needs otherwise.
 #ifndef FUSION_DB_SQLITE_QUICK_CHECK_H_
 #define FUSION_DB_SQLITE_QUICK_CHECK_H_
 

@@ -22,8 +22,8 @@ class Writer {
   // Called on the writer thread after each commit.
   using CommitObserver = std::function<void(double seconds, int operations)>;
 
-  // Called on the writer thread, before anybody is answered, when a sync has failed (Connection::sync_failed). It should
-  // end the process. If it returns, the operations of a commit that could not be synced fail.
+  // Called on the writer thread, before anybody is answered, when a sync has failed (Connection::sync_failed). It
+  // should end the process. If it returns, the operations of a commit that could not be synced fail.
   using FailedSync = std::function<void(const absl::Status&)>;
 
   Writer(std::unique_ptr<Connection> connection, CommitObserver observer, FailedSync on_failed_sync = nullptr);

@@ -24,6 +24,18 @@ absl::Status InsertResult(Connection& db, const ResultRow& result) {
        Bytes{result.checks}});
 }
 
+// Once for each model, however often it is submitted.
+absl::Status InsertModel(Connection& db, const JobRow& job) {
+  bool known = job.model.empty();
+  RETURN_IF_ERROR(
+      db.Query("SELECT 1 FROM model_blobs WHERE model = ? LIMIT 1", {job.model}, [&](const SqlRow&) { known = true; }));
+  for (size_t i = 0; i < job.model_blobs.size() && !known; ++i) {
+    RETURN_IF_ERROR(db.Run("INSERT INTO model_blobs (model, digest) VALUES (?,?) ON CONFLICT DO NOTHING",
+                           {job.model, job.model_blobs[i]}));
+  }
+  return absl::OkStatus();
+}
+
 int64_t Int(JobPhase phase) { return static_cast<int64_t>(phase); }
 
 }  // namespace
@@ -50,11 +62,12 @@ absl::StatusOr<std::string> SqliteStore::InsertJob(const JobRow& job, const std:
     }
     RETURN_IF_ERROR(
         db.Run("INSERT INTO jobs (id, key, model_name, target, client_id, request, state, created_ms, started_ms, "
-               "finished_ms, account, bundle_digest, bundle_bytes, checks, owner, priority, request_id) VALUES "
-               "(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
+               "finished_ms, account, bundle_digest, bundle_bytes, checks, owner, priority, request_id, model) VALUES "
+               "(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
                {job.id, job.key, job.model_name, job.target, job.client_id, Bytes{job.request}, Int(job.state),
                 job.created_ms, job.started_ms, job.finished_ms, Bytes{job.account}, job.bundle_digest,
-                job.bundle_bytes, Bytes{job.checks}, job.owner, int64_t{job.priority}, job.request_id}));
+                job.bundle_bytes, Bytes{job.checks}, job.owner, int64_t{job.priority}, job.request_id, job.model}));
+    RETURN_IF_ERROR(InsertModel(db, job));
     return InsertEvent(db, job.id, first_event);
   }));
   return id;
@@ -150,7 +163,8 @@ constexpr char kJobColumns[] =
     "jobs.bundle_digest, jobs.bundle_bytes, jobs.error_code, jobs.error_message, jobs.checks, jobs.attempts, (SELECT "
     "COALESCE(MAX(seq), 0) FROM job_events WHERE job_id = jobs.id), jobs.early_digest, jobs.early_bytes, "
     "jobs.early_key, jobs.number, MAX(CASE jobs.left_ms WHEN 0 THEN jobs.priority ELSE -1000000 END, COALESCE((SELECT "
-    "MAX(priority) FROM joined_submissions WHERE job_id = jobs.id AND left_ms = 0), -1000000)), jobs.priority ";
+    "MAX(priority) FROM joined_submissions WHERE job_id = jobs.id AND left_ms = 0), -1000000)), jobs.priority, "
+    "jobs.pinned ";
 
 JobRow ToJob(const SqlRow& row) {
   JobRow job;
@@ -168,6 +182,7 @@ JobRow ToJob(const SqlRow& row) {
   job.number = row.Int(25);
   const int64_t best = row.Int(26);
   job.priority = static_cast<int>(best > -1000000 ? best : row.Int(27));  // all have left: as it was submitted
+  job.pinned = row.Int(28) != 0;
   return job;
 }
 
@@ -237,6 +252,16 @@ absl::StatusOr<JobRow> SqliteStore::FindRequest(const std::string& owner, const 
     if (!jobs.empty()) return std::move(jobs.front());
   }
   return absl::NotFoundError(absl::StrCat("no request '", request_id, "'"));
+}
+
+absl::Status SqliteStore::PinJob(const std::string& submission_id, bool pinned) {
+  return writer_->Write([&](Connection& db) -> absl::Status {
+    RETURN_IF_ERROR(db.Run(
+        "UPDATE jobs SET pinned = ?2 WHERE id = COALESCE((SELECT job_id FROM joined_submissions WHERE id = ?1), ?1)",
+        {submission_id, int64_t{pinned}}));
+    return db.changed_rows() == 1 ? absl::OkStatus()
+                                  : absl::NotFoundError(absl::StrCat("no job '", submission_id, "'"));
+  });
 }
 
 absl::StatusOr<JobPage> SqliteStore::PageOfJobs(int limit, const std::optional<std::string>& owner,

@@ -1,4 +1,6 @@
+#include <algorithm>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "db/sqlite/quick_check.h"
@@ -23,7 +25,8 @@ absl::StatusOr<ExpiredRows> SqliteStore::ExpireRows(const Cutoffs& before, int l
   RETURN_IF_ERROR(writer_->Write([&](Connection& db) -> absl::Status {
     const int64_t most = limit;
     RETURN_IF_ERROR(Remove(db, "jobs", "number",
-                           "SELECT number FROM jobs WHERE state > 2 AND finished_ms < ? ORDER BY finished_ms LIMIT ?",
+                           "SELECT number FROM jobs WHERE state > 2 AND pinned = 0 AND finished_ms < ? "
+                           "ORDER BY finished_ms LIMIT ?",
                            {before.jobs_ms, most}, &expired.jobs));
     RETURN_IF_ERROR(Remove(db, "results", "key",
                            "SELECT key FROM results WHERE created_ms < ? AND "
@@ -35,6 +38,27 @@ absl::StatusOr<ExpiredRows> SqliteStore::ExpireRows(const Cutoffs& before, int l
     return Remove(db, "builds", "(key, toolchain, builder)",
                   "SELECT key, toolchain, builder FROM builds WHERE created_ms < ? LIMIT ?", {before.builds_ms, most},
                   &expired.builds);
+  }));
+  return expired;
+}
+
+absl::StatusOr<ExpiredRows> SqliteStore::ExpireOldestJobs(int limit) {
+  ExpiredRows expired;
+  RETURN_IF_ERROR(writer_->Write([&](Connection& db) -> absl::Status {
+    ASSIGN_OR_RETURN(const int64_t all, db.QueryInt("SELECT COUNT(*) FROM jobs WHERE state > 2 AND pinned = 0"));
+    std::vector<std::pair<int64_t, std::string>> oldest;  // number and key
+    RETURN_IF_ERROR(db.Query("SELECT number, key FROM jobs WHERE state > 2 AND pinned = 0 ORDER BY finished_ms LIMIT ?",
+                             {std::clamp<int64_t>(all / 50, 1, limit)},
+                             [&](const SqlRow& row) { oldest.emplace_back(row.Int(0), row.Text(1)); }));
+    expired = {};
+    for (const auto& [number, key] : oldest) {
+      RETURN_IF_ERROR(db.Run("DELETE FROM jobs WHERE number = ?", {number}));
+      ++expired.jobs;
+      RETURN_IF_ERROR(
+          db.Run("DELETE FROM results WHERE key = ?1 AND NOT EXISTS (SELECT 1 FROM jobs WHERE key = ?1)", {key}));
+      expired.results += db.changed_rows();
+    }
+    return absl::OkStatus();
   }));
   return expired;
 }
@@ -52,6 +76,10 @@ absl::Status SqliteStore::ScanReferences(
       {ReferenceKind::kBundle, "SELECT early_digest, id FROM jobs WHERE early_digest <> ''"},
       {ReferenceKind::kResult, "SELECT bundle_digest, key FROM results"},
       {ReferenceKind::kBinary, "SELECT binary_digest, key FROM builds"},
+      {ReferenceKind::kModel,
+       "SELECT digest, COALESCE((SELECT id FROM jobs WHERE jobs.model = model_blobs.model AND jobs.model <> '' LIMIT "
+       "1), "
+       "'') FROM model_blobs"},
   };
   return Read([&](Connection& db) -> absl::Status {
     for (const Source& source : kSources) {
@@ -59,7 +87,7 @@ absl::Status SqliteStore::ScanReferences(
         on_reference({source.kind, row.Text(0), row.Text(1)});
       }));
     }
-    return db.Query("SELECT id, request FROM jobs", {},
+    return db.Query("SELECT id, request FROM jobs WHERE model = ''", {},
                     [&](const SqlRow& row) { on_request(row.Text(0), row.Text(1)); });
   });
 }

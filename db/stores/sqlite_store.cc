@@ -10,7 +10,8 @@ absl::StatusOr<std::unique_ptr<Store>> OpenSqliteStore(const std::string& path, 
   ASSIGN_OR_RETURN(std::unique_ptr<Connection> connection, Connection::Open(path, Connection::Mode::kReadWrite));
   ASSIGN_OR_RETURN(const bool checked, Migrate(*connection, path, EmbeddedMigrations(), options.most_checked_bytes));
   connection->set_on_statement(options.on_statement);
-  auto writer = std::make_unique<Writer>(std::move(connection), std::move(options.on_commit), std::move(options.on_failed_sync));
+  auto writer =
+      std::make_unique<Writer>(std::move(connection), std::move(options.on_commit), std::move(options.on_failed_sync));
   return std::unique_ptr<Store>(new SqliteStore(path, std::move(writer), std::move(options.on_statement), checked));
 }
 

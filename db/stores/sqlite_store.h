@@ -19,10 +19,7 @@ class SqliteStore : public Store {
  public:
   SqliteStore(std::string path, std::unique_ptr<Writer> writer, std::function<void(const std::string&)> on_statement,
               bool checked)
-      : path_(std::move(path)),
-        on_statement_(std::move(on_statement)),
-        checked_(checked),
-        writer_(std::move(writer)) {}
+      : path_(std::move(path)), on_statement_(std::move(on_statement)), checked_(checked), writer_(std::move(writer)) {}
 
   absl::StatusOr<std::string> InsertJob(const JobRow& job, const std::string& first_event) override;
   absl::Status StartJob(const std::string& id, int64_t now_ms) override;
@@ -37,6 +34,7 @@ class SqliteStore : public Store {
   absl::StatusOr<Leaving> LeaveJob(const std::string& submission_id, int64_t now_ms, const std::string& cancelled,
                                    int error_code, const std::string& error_message) override;
   absl::StatusOr<JobRow> FindRequest(const std::string& owner, const std::string& request_id) override;
+  absl::Status PinJob(const std::string& submission_id, bool pinned) override;
   absl::StatusOr<JobPage> PageOfJobs(int limit, const std::optional<std::string>& owner,
                                      const JobCursor& cursor) override;
   absl::StatusOr<std::vector<JobRow>> UnfinishedJobs() override;
@@ -82,6 +80,8 @@ class SqliteStore : public Store {
   absl::Status InsertToken(const TokenRow& token) override;
   absl::Status RevokeToken(const std::string& id, int64_t now_ms) override;
   absl::StatusOr<std::vector<TokenRow>> Tokens() override;
+  absl::Status RemoveTokens(absl::Span<const std::string> ids) override;
+  absl::StatusOr<ExpiredRows> ExpireOldestJobs(int limit) override;
   absl::StatusOr<ExpiredRows> ExpireRows(const Cutoffs& before, int limit) override;
   absl::Status ScanReferences(const std::function<void(const Reference&)>& on_reference,
                               const std::function<void(const std::string&, const std::string&)>& on_request) override;

@@ -124,5 +124,39 @@ TEST(SqliteStore, NoQuestionScansTheMeasurements) {
   EXPECT_NE(scans("SELECT COUNT(*) FROM measurements WHERE worker = 'w'"), "") << "the check cannot fail";
 }
 
+// A sweep reads indices, not the rows of jobs, which hold requests; nor does a start read jobs that have ended.
+TEST(SqliteStore, NoSweepAndNoStartReadsEveryJob) {
+  const std::string path = testing::TempDir() + "sweep.db";
+  for (const char* suffix : {"", "-wal", "-shm"}) std::filesystem::remove(path + suffix);
+  std::mutex mutex;
+  std::set<std::string> statements;
+  SqliteStoreOptions options;
+  options.on_statement = [&](const std::string& sql) {
+    std::lock_guard<std::mutex> lock(mutex);
+    statements.insert(sql);
+  };
+  const auto store = OpenSqliteStore(path, options).value();
+  ASSERT_TRUE(store->UnfinishedJobs().ok() && store->UnfinishedTasks().ok());
+  ASSERT_TRUE(store->ScanReferences([](const Reference&) {}, [](const std::string&, const std::string&) {}).ok());
+  ASSERT_TRUE(store->ExpireOldestJobs(5).ok() && store->ExpireRows({1, 1, 1}, 5).ok());
+  const auto connection = Connection::Open(path, Connection::Mode::kReadOnly).value();
+  int scans = 0;
+  for (const std::string& sql : statements) {
+    if (sql.find("jobs") == std::string::npos) continue;
+    const absl::Status explained = connection->Query("EXPLAIN QUERY PLAN " + sql, {}, [&](const SqlRow& step) {
+      const std::string detail = step.Text(3);
+      if (detail.rfind("SCAN jobs", 0) != 0) return;
+      ++scans;
+      const bool few = detail.find("INDEX jobs_in_flight") != std::string::npos ||
+                       detail.find("INDEX jobs_without_model") != std::string::npos;
+      EXPECT_TRUE(few || detail.find("COVERING INDEX") != std::string::npos ||
+                  detail.find("INDEX jobs_final") != std::string::npos)  // as many as it removes
+          << sql << ": " << detail;
+    });
+    EXPECT_TRUE(explained.ok()) << explained;
+  }
+  EXPECT_GE(scans, 4) << "the test no longer sees the store's statements";
+}
+
 }  // namespace
 }  // namespace fusion

@@ -21,6 +21,13 @@ absl::Status SqliteStore::RevokeToken(const std::string& id, int64_t now_ms) {
   });
 }
 
+absl::Status SqliteStore::RemoveTokens(absl::Span<const std::string> ids) {
+  return writer_->Write([&](Connection& db) -> absl::Status {
+    for (const std::string& id : ids) RETURN_IF_ERROR(db.Run("DELETE FROM tokens WHERE id = ?", {id}));
+    return absl::OkStatus();
+  });
+}
+
 absl::StatusOr<std::vector<TokenRow>> SqliteStore::Tokens() {
   std::vector<TokenRow> tokens;
   const absl::Status read = Read([&](Connection& db) {

@@ -45,6 +45,10 @@ struct JobRow {
   std::string early_digest = {}, early_key = {};
   int64_t early_bytes = 0;
   int64_t number = 0;  // of the job; the store fills it on reading
+  // A name for the model's blobs ("": they stand in the request alone), and those blobs. Not filled on reading.
+  std::string model = {};
+  std::vector<std::string> model_blobs = {};
+  bool pinned = false;  // the job is kept until it is unpinned; the store fills it on reading
 };
 
 // Where a page of submissions goes on: behind the last one of each kind that was returned.
@@ -274,6 +278,8 @@ class Store {
   virtual absl::StatusOr<Leaving> LeaveJob(const std::string& submission_id, int64_t now_ms,
                                            const std::string& cancelled, int error_code,
                                            const std::string& error_message) = 0;
+  // Keeps the job of a submission, with what it names, or does so no longer. NOT_FOUND.
+  virtual absl::Status PinJob(const std::string& submission_id, bool pinned) = 0;
   // Submissions, the newest first; of that owner, or of all without one.
   // Rows that come meanwhile are on no later page.
   virtual absl::StatusOr<JobPage> PageOfJobs(int limit, const std::optional<std::string>& owner,
@@ -357,12 +363,16 @@ class Store {
   virtual absl::Status InsertToken(const TokenRow& token) = 0;
   virtual absl::Status RevokeToken(const std::string& id, int64_t now_ms) = 0;
   virtual absl::StatusOr<std::vector<TokenRow>> Tokens() = 0;
+  virtual absl::Status RemoveTokens(absl::Span<const std::string> ids) = 0;
 
-  // Retention. ExpireRows removes, all or none, at most `limit` rows of each kind: final jobs with their events and
-  // submissions, results of whose key no job is left, final tasks, and builds.
+  // Retention. ExpireRows removes, all or none, at most `limit` rows of each kind: final jobs that are not pinned, with
+  // their events and submissions, results of whose key no job is left, final tasks, and builds.
   virtual absl::StatusOr<ExpiredRows> ExpireRows(const Cutoffs& before, int limit) = 0;
-  // Names every blob that some row needs, in one snapshot. The chunks of models stand in the requests of jobs, which
-  // the store does not read: `on_request` gets the id of each job and its request.
+  // Removes the oldest final jobs that are not pinned, a fiftieth of them, at least one and at most `limit`, and the
+  // results of their keys if no job of the key is left.
+  virtual absl::StatusOr<ExpiredRows> ExpireOldestJobs(int limit) = 0;
+  // Names every blob that some row needs, in one snapshot; for a model's blob, one of the jobs that need it.
+  // `on_request` gets the id and the request of each job whose model has no name, so that the caller reads it.
   virtual absl::Status ScanReferences(
       const std::function<void(const Reference&)>& on_reference,
       const std::function<void(const std::string&, const std::string&)>& on_request) = 0;

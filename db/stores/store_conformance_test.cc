@@ -457,6 +457,75 @@ TEST_P(StoreConformance, OldFinalRowsExpireInSteps) {
   EXPECT_TRUE(store_->Faults()->empty());
 }
 
+TEST_P(StoreConformance, PinnedJobsStayAndTheOldestOthersGo) {
+  for (int i = 1; i <= 4; ++i) {
+    JobRow job = MakeJob("j-" + std::to_string(i), "k" + std::to_string(i));
+    ASSERT_TRUE(store_->InsertJob(job, "e").ok());
+    if (i == 2) ASSERT_EQ(store_->InsertJob(MakeJob("joined", "k2"), "e").value(), "j-2");
+    job.state = JobPhase::kSucceeded, job.finished_ms = 10 * (5 - i);  // j-4 is the oldest
+    const std::string bundle(64, static_cast<char>('0' + i));
+    ASSERT_TRUE(
+        store_->FinishJob(job, "e", ResultRow{std::string(63, 'f') + std::to_string(i), bundle, 1, "a", 1}).ok());
+  }
+  ASSERT_TRUE(store_->InsertJob(MakeJob("runs", "k5"), "e").ok());
+  ASSERT_TRUE(store_->PinJob("j-4", true).ok());
+  ASSERT_TRUE(store_->PinJob("joined", true).ok());
+  EXPECT_EQ(store_->PinJob("nobody", true).code(), absl::StatusCode::kNotFound);
+  EXPECT_TRUE(store_->GetJob("j-2")->pinned && store_->FindSubmission("joined")->pinned);
+  EXPECT_FALSE(store_->GetJob("j-1")->pinned);
+  EXPECT_EQ(store_->ExpireOldestJobs(1)->jobs, 1) << "j-3";
+  EXPECT_TRUE(store_->GetJob("j-1").ok());
+  EXPECT_EQ(store_->ExpireRows({1000, 0, 0}, 10)->jobs, 1) << "j-1";
+  EXPECT_EQ(store_->ExpireOldestJobs(10)->jobs, 0);
+  ASSERT_TRUE(store_->PinJob("j-2", false).ok());
+  EXPECT_EQ(store_->ExpireRows({1000, 0, 0}, 10)->jobs, 1);
+  EXPECT_TRUE(store_->GetJob("j-4").ok() && store_->GetJob("runs").ok());
+}
+
+TEST_P(StoreConformance, AnAnswerGoesWithTheLastJobOfItsKey) {
+  const std::string key(64, 'k');
+  for (const char* id : {"first", "again"}) {
+    JobRow job = MakeJob(id, key);
+    ASSERT_TRUE(store_->InsertJob(job, "e").ok());
+    job.state = JobPhase::kSucceeded, job.finished_ms = id[0] == 'f' ? 1 : 2;
+    ASSERT_TRUE(store_->FinishJob(job, "e", ResultRow{key, "b", 1, "a", 1}).ok());
+  }
+  EXPECT_EQ(store_->ExpireOldestJobs(1)->results, 0);
+  EXPECT_TRUE(store_->FindResult(key)->has_value());
+  EXPECT_EQ(store_->ExpireOldestJobs(1)->results, 1);
+  EXPECT_FALSE(store_->FindResult(key)->has_value());
+}
+
+TEST_P(StoreConformance, TheBlobsOfAModelAreThoseOfAllItsJobs) {
+  const std::string model(64, 'a'), one(64, '1'), two(64, '2');
+  for (const char* id : {"j-1", "j-2"}) {
+    JobRow job = MakeJob(id, id);
+    job.model = model, job.model_blobs = {one, two, one};
+    ASSERT_TRUE(store_->InsertJob(job, "e").ok());
+    job.state = JobPhase::kFailed, job.finished_ms = id[2];
+    ASSERT_TRUE(store_->FinishJob(job, "e", std::nullopt).ok());
+  }
+  ASSERT_TRUE(store_->InsertJob(MakeJob("unnamed", "k"), "e").ok());
+  const auto named = [&] {
+    std::vector<std::string> digests;
+    EXPECT_TRUE(store_
+                    ->ScanReferences(
+                        [&](const Reference& reference) {
+                          EXPECT_EQ(reference.kind, ReferenceKind::kModel);
+                          EXPECT_THAT(reference.owner, testing::StartsWith("j-"));
+                          digests.push_back(reference.digest);
+                        },
+                        [&](const std::string& id, const std::string&) { EXPECT_EQ(id, "unnamed"); })
+                    .ok());
+    return digests;
+  };
+  EXPECT_THAT(named(), testing::UnorderedElementsAre(one, two));
+  ASSERT_EQ(store_->ExpireOldestJobs(1)->jobs, 1);
+  EXPECT_THAT(named(), testing::UnorderedElementsAre(one, two));
+  ASSERT_EQ(store_->ExpireOldestJobs(1)->jobs, 1);
+  EXPECT_TRUE(named().empty());
+}
+
 TEST_P(StoreConformance, EveryRowThatNeedsABlobSaysSo) {
   const std::string key(64, 'k');
   ASSERT_TRUE(store_->InsertJob(MakeJob("j", key), "e").ok());

@@ -40,9 +40,9 @@ class ArtifactStore {
   static absl::StatusOr<std::unique_ptr<ArtifactStore>> Open(const std::string& folder, Store* store,
                                                              SteadyClock clock = SteadyNow);
 
-  // Calls this, before anybody is answered, when a sync of a blob or of its folder has failed, unless the disk was full.
-  // It should end the process, because a second sync may succeed although nothing was written. Before the first call of
-  // another method.
+  // Calls this, before anybody is answered, when a sync of a blob or of its folder has failed, unless the disk was
+  // full. It should end the process, because a second sync may succeed although nothing was written. Before the first
+  // call of another method.
   void OnFailedSync(std::function<void(const absl::Status&)> on_failed_sync) {
     on_failed_sync_ = std::move(on_failed_sync);
   }

@@ -24,6 +24,7 @@ constexpr MethodAccess kMethods[] = {
     {"/fusion.v1.Compile/Get", kClientOrAdmin},
     {"/fusion.v1.Compile/List", kClientOrAdmin},
     {"/fusion.v1.Compile/Cancel", kClientOrAdmin},
+    {"/fusion.v1.Compile/Pin", kClientOrAdmin},
     {"/fusion.v1.Compile/Logs", kClientOrAdmin},
     {"/fusion.v1.Blobs/FindMissing", kClientOnly},
     {"/fusion.v1.Blobs/Write", kClientOrWorkers},

@@ -133,6 +133,23 @@ std::vector<TokenRow> TokenBook::List() const {
   return rows;
 }
 
+absl::Status TokenBook::RemoveOld(int64_t before_ms) {
+  std::vector<std::string> old;
+  {
+    absl::MutexLock lock(&mutex_);
+    for (const auto& [id, row] : tokens_) {
+      const bool revoked = row.revoked_ms != 0 && row.revoked_ms < before_ms;
+      const bool expired = row.expires_ms != 0 && row.expires_ms < before_ms;
+      if (revoked || expired) old.push_back(id);
+    }
+  }
+  if (old.empty()) return absl::OkStatus();
+  RETURN_IF_ERROR(store_->RemoveTokens(old));
+  absl::MutexLock lock(&mutex_);
+  for (const std::string& id : old) tokens_.erase(id);
+  return absl::OkStatus();
+}
+
 std::vector<std::string> TokenBook::TakeExpired() {
   const int64_t now_ms = absl::ToUnixMillis(clock_());
   std::vector<std::string> expired;

@@ -48,6 +48,8 @@ class TokenBook {
   // Durable when it returns, and from then on Check refuses the token. NOT_FOUND for an unknown id.
   absl::StatusOr<TokenRow> Revoke(const std::string& id);
   std::vector<TokenRow> List() const;  // the oldest first
+  // Removes those that were revoked or have expired before that time (Unix milliseconds).
+  absl::Status RemoveOld(int64_t before_ms);
   // The ids of the tokens that have expired since the call before, or since Open.
   std::vector<std::string> TakeExpired();
 

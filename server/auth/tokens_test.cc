@@ -56,6 +56,24 @@ TEST_F(TokensTest, ATokenSaysWhoCallsAndOutlivesTheServer) {
   EXPECT_FALSE(book->Identify(absl::StrCat("Bearer ", created->token, " ")).ok());
 }
 
+TEST_F(TokensTest, OldTokensThatNobodyCanUseAreRemoved) {
+  auto book = Open();
+  const std::string expires = book->Create({"expires", {Role::kClient}, false, absl::Hours(1)})->row.id;
+  const std::string revoked = book->Create({"revoked", {Role::kClient}})->row.id;
+  const std::string stays = book->Create({"stays", {Role::kClient}})->row.id;
+  ASSERT_TRUE(book->Revoke(revoked).ok());
+  ASSERT_TRUE(book->RemoveOld(absl::ToUnixMillis(now_)).ok());
+  EXPECT_EQ(book->List().size(), 3u) << "not before that moment";
+  ASSERT_TRUE(book->RemoveOld(absl::ToUnixMillis(now_) + 1).ok());
+  EXPECT_EQ(book->List().size(), 2u);
+  ASSERT_TRUE(book->RemoveOld(absl::ToUnixMillis(now_ + absl::Hours(2))).ok());
+  for (int round = 0; round < 2; ++round) {
+    ASSERT_EQ(book->List().size(), 1u);
+    EXPECT_EQ(book->List()[0].id, stays);
+    book = Open();
+  }
+}
+
 TEST_F(TokensTest, EachWrongCharacterIsRefusedWithTheSameWords) {
   auto book = Open();
   const auto created = book->Create({"ci", {Role::kClient}});

@@ -88,6 +88,17 @@ std::string JobKey(const v1::SubmitRequest& request, const CompileOptions& optio
   return hash.FinishHex();
 }
 
+void NameModel(const v1::SubmitRequest& request, JobRow* job) {
+  Sha256 hash;
+  for (const v1::ModelFile& file : request.files()) {
+    for (const std::string& digest : file.chunk_digests()) {
+      hash.Update(digest);
+      job->model_blobs.push_back(digest);
+    }
+  }
+  job->model = hash.FinishHex();
+}
+
 std::string TraceOf(const JobRow& job) {
   v1::SubmitRequest request;
   return request.ParseFromString(job.request) ? request.trace_id() : "";
@@ -208,6 +219,7 @@ v1::Job JobToProto(const JobRow& row) {
   job.set_target(row.target);
   job.set_client_id(row.client_id);
   job.set_owner(row.owner);
+  job.set_pinned(row.pinned);
   job.set_state(static_cast<v1::JobState>(row.state));
   job.set_created_ms(row.created_ms);
   job.set_started_ms(row.started_ms);

@@ -21,6 +21,9 @@ absl::StatusOr<CompileOptions> OptionsFromProto(const v1::CompileOptionsProto& p
 // Returns a key of everything that a compilation's answer depends on. The model's name is not part of it.
 std::string JobKey(const v1::SubmitRequest& request, const CompileOptions& options, const std::string& fingerprint);
 
+// Sets the name of the row's model, which is the same for equal files whatever they are called, and its blobs.
+void NameModel(const v1::SubmitRequest& request, JobRow* job);
+
 // The trace of the submission that made the job; "" for one from before traces.
 std::string TraceOf(const JobRow& job);
 // The time that the submission gives, or ten minutes.

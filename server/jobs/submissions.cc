@@ -192,6 +192,7 @@ absl::StatusOr<v1::SubmitResponse> JobRunner::Submit(v1::SubmitRequest request, 
   job.request_id = request.request_id();
   job.priority = request.priority();
   job.request = request.SerializeAsString();
+  NameModel(request, &job);
   job.created_ms = UnixMillisNow();
   v1::SubmitResponse response;
   response.set_key(job.key);

@@ -100,6 +100,35 @@ void Retention::Start(absl::Duration period) {
   });
 }
 
+absl::StatusOr<std::set<std::string>> Retention::Live() {
+  std::set<std::string> live;
+  RETURN_IF_ERROR(store_->ScanReferences([&](const Reference& reference) { live.insert(reference.digest); },
+                                         [&](const std::string&, const std::string& request) {
+                                           ForEachChunk(request,
+                                                        [&](const std::string& digest) { live.insert(digest); });
+                                         }));
+  return live;
+}
+
+absl::Status Retention::ExpireBySize(int64_t keep_bytes, std::set<std::string>* live, ExpiredRows* expired) {
+  ASSIGN_OR_RETURN(const std::vector<BlobRow> blobs, AllBlobs(*store_));
+  while (!stop_.HasBeenNotified()) {
+    int64_t bytes = 0;
+    for (const BlobRow& blob : blobs) bytes += live->count(blob.digest) > 0 ? blob.size_bytes : 0;
+    if (bytes <= keep_bytes) break;
+    ASSIGN_OR_RETURN(const ExpiredRows some, store_->ExpireOldestJobs(kRowsPerStep));
+    if (some.jobs == 0) {
+      log_({LogLevel::kWarning,
+            "jobs that are pinned or run, and binaries, need more than --keep-bytes",
+            {{"bytes", absl::StrCat(bytes)}, {"keep_bytes", absl::StrCat(keep_bytes)}}});
+      break;
+    }
+    expired->jobs += some.jobs, expired->results += some.results;
+    ASSIGN_OR_RETURN(*live, Live());
+  }
+  return absl::OkStatus();
+}
+
 absl::StatusOr<Retention::Collected> Retention::Collect(const RetentionOptions& options) {
   absl::MutexLock lock(&running_);
   const absl::Time now = absl::Now();
@@ -111,13 +140,9 @@ absl::StatusOr<Retention::Collected> Retention::Collect(const RetentionOptions& 
     all.rows.tasks += some.tasks, all.rows.builds += some.builds;
     if (some.jobs + some.results + some.tasks + some.builds == 0) break;
   }
-  if (expire_) expire_(before.jobs_ms);
-  std::set<std::string> live;
-  RETURN_IF_ERROR(store_->ScanReferences([&](const Reference& reference) { live.insert(reference.digest); },
-                                         [&](const std::string&, const std::string& request) {
-                                           ForEachChunk(request,
-                                                        [&](const std::string& digest) { live.insert(digest); });
-                                         }));
+  for (const auto& expire : expire_) expire(before.jobs_ms);
+  ASSIGN_OR_RETURN(std::set<std::string> live, Live());
+  if (options.keep_bytes > 0) RETURN_IF_ERROR(ExpireBySize(options.keep_bytes, &live, &all.rows));
   ASSIGN_OR_RETURN(
       all.blobs, artifacts_->Sweep([&](const std::string& digest) { return live.count(digest) != 0; }, options.grace));
   log_({LogLevel::kInfo,

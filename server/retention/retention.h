@@ -5,6 +5,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <thread>
 #include <vector>
@@ -22,6 +23,9 @@ namespace fusion {
 struct RetentionOptions {
   // Final jobs and what they name (models, bundles), and binaries, are kept that long. Infinite: for ever.
   absl::Duration keep = absl::Hours(24 * 30);
+  // The blobs that rows need have at most that many bytes: else the oldest final jobs go before their time, unless they
+  // are pinned. 0: no limit. Jobs that run, and binaries, may need more by themselves.
+  int64_t keep_bytes = 0;
   // Final tasks are kept that long, for those who look for the reason of a failure.
   absl::Duration keep_tasks = absl::Hours(24);
   // Blobs that nothing names yet are kept that long: an upload comes before its submission.
@@ -36,8 +40,9 @@ class Retention {
   ~Retention();
   const RetentionOptions& options() const { return options_; }
 
-  // Calls this with the time whose jobs are kept no longer (Unix milliseconds), each time such jobs go. Before Start.
-  void AlsoExpire(std::function<void(int64_t before_ms)> expire) { expire_ = std::move(expire); }
+  // Calls this, too, with the time whose jobs are kept no longer (Unix milliseconds), each time such jobs go. Before
+  // Start.
+  void AlsoExpire(std::function<void(int64_t before_ms)> expire) { expire_.push_back(std::move(expire)); }
 
   // Called, with DATA_LOSS, when the check behind a start finds that the database is damaged. Before Start.
   void OnDamage(std::function<void(const absl::Status&)> on_damage) { on_damage_ = std::move(on_damage); }
@@ -79,6 +84,10 @@ class Retention {
   absl::StatusOr<int64_t> Prune(const PruneFilter& filter);
 
  private:
+  // The digests of the blobs that rows need.
+  absl::StatusOr<std::set<std::string>> Live();
+  // Removes jobs until the blobs that rows need have at most `keep_bytes`.
+  absl::Status ExpireBySize(int64_t keep_bytes, std::set<std::string>* live, ExpiredRows* expired);
   // Who needs each blob, in words.
   absl::StatusOr<std::map<std::string, std::vector<std::string>>> Owners();
 
@@ -86,7 +95,7 @@ class Retention {
   ArtifactStore* const artifacts_;
   const RetentionOptions options_;
   const Log log_;
-  std::function<void(int64_t)> expire_;
+  std::vector<std::function<void(int64_t)>> expire_;
   std::function<void(const absl::Status&)> on_damage_;
   absl::Mutex running_;
   absl::Notification stop_;

@@ -51,7 +51,7 @@ class RetentionTest : public ::testing::Test {
 
   // So that a sweep without grace finds blobs old enough.
   Retention::Collected Collect(absl::Duration keep) {
-    const auto collected = retention_.Collect({keep, keep, -absl::Seconds(1)});
+    const auto collected = retention_.Collect({keep, 0, keep, -absl::Seconds(1)});
     EXPECT_TRUE(collected.ok()) << collected.status();
     return collected.value();
   }
@@ -188,6 +188,25 @@ TEST_F(RetentionTest, ABackupIsAStateFolderOfOneInstant) {
   std::ofstream(absl::StrCat(state_.folder(), "/blobs/", bundle.substr(0, 2), "/", bundle), std::ios::in) << "X";
   EXPECT_EQ(retention_.BackUp(folder + "3", GoOn).status().code(), absl::StatusCode::kDataLoss);
   EXPECT_FALSE(std::filesystem::exists(folder + "3"));
+}
+
+TEST_F(RetentionTest, TheOldestGoUntilTheRestFits) {
+  std::vector<std::string> bundles;
+  for (int i = 0; i < 5; ++i) {
+    bundles.push_back(Put(std::string(1000, static_cast<char>('a' + i))));
+    AddJob(absl::StrCat("j-", i), absl::Hours(10 - i), Put(absl::StrCat("model ", i)), bundles[i]);
+  }
+  ASSERT_TRUE(state_.store().PinJob("j-0", true).ok());
+  RetentionOptions options{absl::InfiniteDuration(), 3100};
+  options.grace = -absl::Seconds(1);
+  const auto collected = retention_.Collect(options);
+  ASSERT_TRUE(collected.ok()) << collected.status();
+  EXPECT_EQ(collected->rows.jobs, 2);
+  for (int i = 0; i < 5; ++i) EXPECT_EQ(IsThere(bundles[i]), i != 1 && i != 2) << i;
+  options.keep_bytes = 1;
+  EXPECT_EQ(retention_.Collect(options)->rows.jobs, 2);
+  EXPECT_TRUE(IsThere(bundles[0])) << "it is pinned";
+  EXPECT_EQ(LiveFiles(), 2);
 }
 
 TEST_F(RetentionTest, PruningRemovesOldMeasurementsOfADevice) {

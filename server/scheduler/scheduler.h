@@ -2,11 +2,11 @@
 // caller passes the time, stores what TakeChanged() returns before any of it becomes visible outside, and locks. The
 // times that it passes are those of a steady clock: only their differences mean something.
 //
-// A task waits in state kQueued until a worker that offers its requirement asks for work. Owners of jobs take turns, and
-// priorities order the tasks of one (task_queue.h). The worker leases it under a fence number that no earlier lease of any task had. Heartbeats renew the lease. When a lease expires or an attempt
-// fails, the task is queued again, preferably for a worker that has not tried it. After `max_attempts` attempts it is
-// kPoisoned, and its evidence describes each attempt. Tasks with equal keys are one task with several waiters; a task
-// without waiters is cancelled.
+// A task waits in state kQueued until a worker that offers its requirement asks for work. Owners of jobs take turns,
+// and priorities order the tasks of one (task_queue.h). The worker leases it under a fence number that no earlier lease
+// of any task had. Heartbeats renew the lease. When a lease expires or an attempt fails, the task is queued again,
+// preferably for a worker that has not tried it. After `max_attempts` attempts it is kPoisoned, and its evidence
+// describes each attempt. Tasks with equal keys are one task with several waiters; a task without waiters is cancelled.
 //
 // Four limits, none of which relies on the worker: the lease (heartbeats), start to close (TaskRow::timeout_ms and a
 // slack, so that the worker's own deadline comes first), schedule to start, and schedule to close over all attempts.
@@ -76,10 +76,11 @@ class Scheduler {
   // Says whose a job is and how urgent, from its start to its end. Tasks of other jobs are those of the owner "".
   void SetJob(const std::string& job, const std::string& owner, int priority) { queue_.SetJob(job, owner, priority); }
   void ForgetJob(const std::string& job) { queue_.ForgetJob(job); }
-  // Adds one waiter, row.job, to the task with row.key, and creates the task if needed. A task from before a restart that is done
-  // counts, if this is the first to ask for it. Returns the task's id.
+  // Adds one waiter, row.job, to the task with row.key, and creates the task if needed. A task from before a restart
+  // that is done counts, if this is the first to ask for it. Returns the task's id.
   std::string Add(TaskRow row, absl::Time now);
-  // Removes a waiter of that job, if there is one. If it was the last one, cancels the task if it is not final, and forgets it.
+  // Removes a waiter of that job, if there is one. If it was the last one, cancels the task if it is not final, and
+  // forgets it.
   void Release(const std::string& task_id, absl::Time now, const std::string& job = "");
   // Returns nullptr for an unknown task. The pointer is valid until the next change.
   const TaskRow* Find(const std::string& task_id) const;

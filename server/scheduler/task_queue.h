@@ -42,8 +42,8 @@ class TaskQueue {
   struct Job {
     std::string owner;
     int priority = 0;
-    bool known = false;  // by SetJob
-    int passed = 0;      // later tasks of the owner that were taken before the first of this job
+    bool known = false;                  // by SetJob
+    int passed = 0;                      // later tasks of the owner that were taken before the first of this job
     std::map<std::string, Tasks> tasks;  // by requirement; none is empty
   };
   struct Owner {

@@ -42,6 +42,9 @@ class ForwardingStore : public Store {
   absl::StatusOr<JobRow> FindRequest(const std::string& owner, const std::string& request_id) override {
     return store_->FindRequest(owner, request_id);
   }
+  absl::Status PinJob(const std::string& submission_id, bool pinned) override {
+    return store_->PinJob(submission_id, pinned);
+  }
   absl::StatusOr<JobPage> PageOfJobs(int limit, const std::optional<std::string>& owner,
                                      const JobCursor& cursor) override {
     return store_->PageOfJobs(limit, owner, cursor);
@@ -118,6 +121,8 @@ class ForwardingStore : public Store {
   absl::Status InsertToken(const TokenRow& token) override { return store_->InsertToken(token); }
   absl::Status RevokeToken(const std::string& id, int64_t now_ms) override { return store_->RevokeToken(id, now_ms); }
   absl::StatusOr<std::vector<TokenRow>> Tokens() override { return store_->Tokens(); }
+  absl::Status RemoveTokens(absl::Span<const std::string> ids) override { return store_->RemoveTokens(ids); }
+  absl::StatusOr<ExpiredRows> ExpireOldestJobs(int limit) override { return store_->ExpireOldestJobs(limit); }
   absl::StatusOr<ExpiredRows> ExpireRows(const Cutoffs& before, int limit) override {
     return store_->ExpireRows(before, limit);
   }

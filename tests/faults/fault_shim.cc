@@ -36,13 +36,13 @@ namespace {
 
 // As in fault_shim.py.
 struct Page {
-  std::atomic<int64_t> clock_offset_ns;  // added to the wall clock
-  std::atomic<int64_t> full;             // 1: writes fail with ENOSPC
-  std::atomic<int64_t> sync_errors;      // so many syncs fail with EIO
-  std::atomic<int64_t> die_at_sync;      // the process kills itself at so many syncs from now; 0: never
-  std::atomic<int64_t> die_after_sync;   // the same, when the sync is over
-  std::atomic<int64_t> syncs;            // counted
-  std::atomic<int64_t> synchronous_off;  // 1: SQLite is told not to sync
+  std::atomic<int64_t> clock_offset_ns;       // added to the wall clock
+  std::atomic<int64_t> full;                  // 1: writes fail with ENOSPC
+  std::atomic<int64_t> sync_errors;           // so many syncs fail with EIO
+  std::atomic<int64_t> die_at_sync;           // the process kills itself at so many syncs from now; 0: never
+  std::atomic<int64_t> die_after_sync;        // the same, when the sync is over
+  std::atomic<int64_t> syncs;                 // counted
+  std::atomic<int64_t> synchronous_off;       // 1: SQLite is told not to sync
   std::atomic<int64_t> database_sync_errors;  // so many syncs of the database's main file fail with EIO
 };
 
