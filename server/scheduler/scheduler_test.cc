@@ -42,6 +42,36 @@ TEST_F(SchedulerTest, FirstComeFirstServedUnderRisingFences) {
   EXPECT_FALSE(scheduler_.Assign("w3", now_).has_value());
 }
 
+TEST_F(SchedulerTest, TasksTakeTurnsByTheirJobsAlsoAfterARetry) {
+  const auto add = [&](const std::string& key, const std::string& job) {
+    TaskRow row;
+    row.key = key, row.job = job, row.kind = TaskType::kMeasure, row.device_kind = "cpu",
+    row.requirement = "measure:cpu";
+    return scheduler_.Add(row, now_);
+  };
+  scheduler_.SetJob("slow", "ann", 0), scheduler_.SetJob("fast", "ann", 5), scheduler_.SetJob("other", "bob", -5);
+  add("s1", "slow"), add("s2", "slow"), add("f1", "fast"), add("o1", "other");
+  const std::string shared = add("x", "slow");
+  Seen("w"), Seen("v");
+  const auto next = [&](const char* worker = "w") {
+    const TaskRow task = *scheduler_.Assign(worker, now_);
+    scheduler_.Complete(worker, task.id, task.fence, now_);
+    scheduler_.TakeChanged();
+    return task.key;
+  };
+  const TaskRow failing = *scheduler_.Assign("v", now_);
+  EXPECT_EQ(failing.key, "f1");
+  EXPECT_EQ(next(), "o1");
+  scheduler_.Fail("v", failing.id, failing.fence, absl::UnavailableError("no driver"), now_);
+  EXPECT_EQ(next(), "f1") << "its job's priority holds for another attempt";
+  EXPECT_EQ(add("x", "fast"), shared);
+  EXPECT_EQ(next(), "x") << "the job with priority waits for it, too";
+  add("s2", "fast");
+  scheduler_.Release(scheduler_.Find("t-s2") != nullptr ? "t-s2" : "", now_, "fast");
+  EXPECT_EQ(next(), "s1") << "it does not any more";
+  EXPECT_EQ(next(), "s2");
+}
+
 // A worker whose driver is broken fails each task that it gets, and another one does them.
 TEST_F(SchedulerTest, AWorkerThatFailsWhatOthersDoIsSuspect) {
   Seen("broken"), Seen("well");

@@ -30,6 +30,20 @@ class Keeping(harness.ServerTest):
         bundle = old.with_suffix(".fusion")
         self.ctl("verify", bundle, "--model", old)
 
+    def test_a_pinned_job_stays_with_what_it_names(self):
+        model = self.write("pinned.onnx", onnx_model.mlp(seed=7))
+        self.submit(model)
+        job = self.ctl("job", "list", "-o", "json").json()["jobs"][0]["job_id"]
+        self.assertTrue(self.ctl("job", "pin", job, "-o", "json").json()["pinned"])
+        self.collect("--keep", "0s", "--grace", "0s")
+        self.assertRegex(self.ctl("job", "get", job).out, r"pinned +yes")
+        self.ctl("bundle", "get", job, "-o", self.folder / "pinned2.fusion")
+        self.ctl("verify", self.folder / "pinned2.fusion", "--model", model)
+        self.ctl("job", "unpin", job)
+        self.collect("--keep", "0s", "--grace", "0s")
+        self.ctl("job", "get", job, code=2)
+        self.ctl("job", "pin", job, code=2)
+
     def test_damage_is_named_and_what_was_damaged_is_made_again(self):
         model = self.write("damaged.onnx", onnx_model.mlp(seed=2))
         digest = self.submit(model)["bundle"]["sha256"]

@@ -8,15 +8,18 @@ import os
 import pathlib
 import platform
 import re
+import shutil
 import sqlite3
 import subprocess
 import sys
+import tempfile
 import time
 import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 sys.path[:0] = [str(ROOT / "tests" / "e2e"), str(ROOT / "tests" / "faults")]
-PARTS = ("simulation", "faults", "synchronous_off", "machine", "restart")
+import history_check  # noqa: E402
+PARTS = ("simulation", "faults", "synchronous_off", "machine", "restart", "submits", "queue", "profile")
 OLD_JOBS = 100000
 
 
@@ -93,14 +96,163 @@ def restart(options, save):
                            % (OLD_JOBS, table, own, ", ".join(others), new, ", ".join(others), table, own.split(",")[0]), [name])
             [[jobs], [events]] = db.execute("SELECT COUNT(*) FROM jobs UNION ALL SELECT COUNT(*) FROM job_events").fetchall()
         db.close()
-        seconds = []
+        seconds, dispatched = [], []
         for _ in range(20):
+            began = time.monotonic()
             seconds.append(run.start_server())
+            dispatched.append(first_dispatch(run, began))
             run.server.kill()
         size = (run.server.state / "fusion.db").stat().st_size
-        save({"jobs": jobs, "events": events, "bytes": size, "seconds": sorted(seconds)})
+        save({"jobs": jobs, "events": events, "bytes": size, "seconds": sorted(seconds), "dispatched": sorted(dispatched)})
     finally:
         run.close()
+
+
+def first_dispatch(run, began):
+    """Submits a job that needs a worker, and starts one. Returns the seconds from `began` to the first lease."""
+    import onnx_model
+    fence = lambda db: db.execute("SELECT value FROM counters WHERE name = 'fence'").fetchone()[0]
+    with history_check.database(run.server.state) as db:
+        before = fence(db)
+        run.start_worker(0)
+        run.submitted += 1
+        (run.folder / "next.onnx").write_bytes(onnx_model.mlp(seed=1000 + run.submitted, widths=(16, 24, 8 * run.submitted)))
+        done = run.server.ctl("submit", "next.onnx", "--target", "sim", "--tune", "4", "--detach")
+        assert done.code == 0, done
+        while fence(db) == before:
+            time.sleep(0.01)
+        seconds = time.monotonic() - began
+    run.workers[0].kill()
+    run.workers[0].wait()
+    return seconds
+
+
+class Quiet:
+    """A server without faults, on the disk of --results, with one model that was compiled for a simulated device."""
+
+    def __init__(self, options, *args):
+        import harness
+        self.folder = pathlib.Path(tempfile.mkdtemp(prefix="fusion-scale-", dir=options.results))
+        self.options, self.model = options, ROOT / "tests" / "models" / "small" / "tiny_encoder.onnx"
+        self.server = harness.Server(self.folder, "--no-local-worker", *args)
+        self.server.start()
+        self.worker = None
+        self.attach()
+        done = self.server.ctl("submit", self.model, "--target", "sim", "-o", "out.fusion")
+        assert done.code == 0, done
+
+    def attach(self):
+        self.worker = self.server.start_worker("--kinds=sim", "--simulated-measurement=1ms")
+        self.server.wait_until(self.server.workers, "the worker is attached")
+
+    def detach(self):
+        self.worker.kill()
+        self.worker.wait()
+
+    def submit(self, count, *args):
+        done = subprocess.run([self.options.build / "bin" / "submit_latency", self.server.address, self.model, "--target", "sim",
+                               "--count", str(count), *args], capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
+        return json.loads(done.stdout)
+
+    def memory_mb(self):
+        [kb] = re.findall(r"VmRSS:\s+(\d+)", pathlib.Path("/proc/%d/status" % self.server.process.pid).read_text())
+        return int(kb) / 1024
+
+    def processor_s(self):
+        fields = pathlib.Path("/proc/%d/stat" % self.server.process.pid).read_text().rpartition(")")[2].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+    def sync_ms(self):
+        """What the disk takes for a small write and its sync: (median, 99th percentile)."""
+        took = []
+        with open(self.folder / "synced", "wb") as file:
+            for _ in range(300):
+                file.write(b"x" * 4096)
+                file.flush()
+                began = time.monotonic()
+                os.fdatasync(file.fileno())
+                took.append(1000 * (time.monotonic() - began))
+        return sorted(took)[150], sorted(took)[297]
+
+    def close(self):
+        self.detach()
+        self.server.stop()
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+
+def submits(options, save):
+    """Submissions that are answered from the store, one after another."""
+    quiet = Quiet(options)
+    try:
+        before = quiet.sync_ms()
+        began, processor = time.monotonic(), quiet.processor_s()
+        result = quiet.submit(options.submits)
+        result.update(seconds=time.monotonic() - began, processor_s=quiet.processor_s() - processor, memory_mb=quiet.memory_mb(),
+                      sync_ms=before, sync_after_ms=quiet.sync_ms())
+        save(result)
+    finally:
+        quiet.close()
+
+
+def queue(options, save):
+    """Jobs that wait, without a worker: the server idles, and is started on them again."""
+    quiet = Quiet(options, "--jobs-per-caller", "100000")
+    try:
+        quiet.detach()
+        result = quiet.submit(options.queued, "--distinct")
+        time.sleep(5)
+        began, processor = time.monotonic(), quiet.processor_s()
+        time.sleep(20)
+        result.update(memory_mb=quiet.memory_mb(), idle=(quiet.processor_s() - processor) / (time.monotonic() - began))
+        quiet.server.kill()
+        began = time.monotonic()
+        quiet.server.start(wait_for_worker=False)
+        result.update(restart_s=time.monotonic() - began, memory_after_mb=quiet.memory_mb())
+        with history_check.database(quiet.server.state) as db:
+            result["unfinished"] = db.execute("SELECT COUNT(*) FROM jobs WHERE state < 3").fetchone()[0]
+            ended = lambda: db.execute("SELECT COUNT(*) FROM jobs WHERE state > 2").fetchone()[0]
+            before, began = ended(), time.monotonic()
+            quiet.attach()
+            quiet.server.wait_until(lambda: ended() > before, "the first of them ends")
+            result["first_end_s"] = time.monotonic() - began
+        save(result)
+    finally:
+        quiet.close()
+
+
+def profile(options, save):
+    """A batch of 1,000 questions to a large profile database, and submissions beside it."""
+    quiet = Quiet(options)
+    try:
+        result = {"submits_before": quiet.submit(2000)}
+        quiet.server.kill()
+        path = quiet.server.state / "fusion.db"
+        began = time.monotonic()
+        with sqlite3.connect(path) as db:
+            # Rows as long as real ones, three for each question, in an order that has nothing to do with their keys.
+            db.execute("PRAGMA synchronous=OFF")
+            db.execute("PRAGMA cache_size=-4000000")
+            db.execute("WITH RECURSIVE counter(n) AS (SELECT 0 UNION ALL SELECT n + 1 FROM counter WHERE n < ?) "
+                       "INSERT INTO measurements (question_key, measurement_key, device_fingerprint, description, samples, min_ns, median_ns, "
+                       "p90_ns, samples_ns, worker, toolchain, time_ms, model_ns, workload, structure, choices, origin, task, fence, item) "
+                       "SELECT printf('%032x%032x', (n / 3 * 2654435761) % 4294967296, n / 3), hex(randomblob(32)), 'devfingerprint', "
+                       "hex(randomblob(40)), 20, 900.0 + n % 100, 1000.0 + n % 100, 1100.0 + n % 100, randomblob(512), 'worker', 'clang 14', n, 1000.0, "
+                       "hex(randomblob(32)), hex(randomblob(32)), hex(randomblob(40)), hex(randomblob(16)), 't' || n, n, 0 FROM counter",
+                       (options.rows - 1,))
+        db.close()
+        result.update(rows=options.rows, fill_s=time.monotonic() - began, bytes=path.stat().st_size)
+        done = subprocess.run([options.build / "test-bin" / "profile_scale_test"], capture_output=True, text=True,
+                              env=dict(os.environ, FUSION_PROFILE_DATABASE=str(path)))
+        assert done.returncode == 0, done.stdout
+        result.update(json.loads(re.search(r"^\{.*\}$", done.stdout, re.M).group(0)))
+        began = time.monotonic()
+        quiet.server.start(wait_for_worker=False)
+        result["start_s"] = time.monotonic() - began
+        result["submits"] = quiet.submit(2000)
+        save(result)
+    finally:
+        quiet.close()
 
 
 def page(results):
@@ -139,6 +291,27 @@ def page(results):
                   "%s jobs that have ended, %s events, a database of %.0f MB: from the start of the program to its first answer %.2f s (median of %d after `kill -9`), %.2f s at most; the bar is 5 s." % (
                       format(done["jobs"], ","), format(done["events"], ","), done["bytes"] / 1e6, done["seconds"][len(done["seconds"]) // 2],
                       len(done["seconds"]), done["seconds"][-1]), ""]
+        if "dispatched" in done:
+            lines += ["The first task of a new job is leased, by a worker that is started after that answer, %.2f s after the start of the program (median), %.2f s at most." % (
+                done["dispatched"][len(done["dispatched"]) // 2], done["dispatched"][-1]), ""]
+    done = results.get("submits")
+    if done:
+        lines += ["## Submissions that the store answers", "",
+                  "%s of one model, one after another over one connection: p50 %.2f ms, p99 %.2f ms, longest %.0f ms (the bars are 2 and 10 ms); %.2f ms of the server's processor time each. The disk takes %.2f ms for a write of 4 KiB and its sync (p99 %.2f ms), %.2f ms (%.2f ms) afterwards." % (
+                      format(done["submissions"], ","), done["p50_ms"], done["p99_ms"], done["max_ms"], 1000 * done["processor_s"] / done["submissions"],
+                      *done["sync_ms"], *done["sync_after_ms"]), ""]
+    done = results.get("queue")
+    if done:
+        lines += ["## Jobs that wait", "",
+                  "%s jobs without a worker: each is acknowledged within %.2f ms (p50; p99 %.2f ms), the server has %.0f MB (the bar is 500 MB) and takes %.1f%% of a core while nothing happens (3%%). After `kill -9` it answers within %.2f s, with %s jobs that wait; %.2f s after a worker is started the first of them has ended." % (
+                      format(done["submissions"], ","), done["p50_ms"], done["p99_ms"], done["memory_mb"], 100 * done["idle"], done["restart_s"],
+                      format(done["unfinished"], ","), done["first_end_s"]), ""]
+    done = results.get("profile")
+    if done:
+        lines += ["## A large profile", "",
+                  "%s measurements, a database of %.1f GB: 1,000 questions at once take %.1f ms (median of %d, warm; %.1f ms at most; the bar is 20 ms). fusiond starts on it in %.2f s. Submissions that the store answers take %.2f ms (p50; p99 %.2f ms) beside %.2f ms (%.2f ms) before the rows were there." % (
+                      format(done["rows"], ","), done["bytes"] / 1e9, done["batch_p50_ms"], done["batches"], done["batch_max_ms"], done["start_s"],
+                      done["submits"]["p50_ms"], done["submits"]["p99_ms"], done["submits_before"]["p50_ms"], done["submits_before"]["p99_ms"]), ""]
     [cpu] = re.findall(r"model name\s*: (.*)", pathlib.Path("/proc/cpuinfo").read_text())[:1] or [platform.machine()]
     lines += ["Measured on %s, %d cores, while other programs ran." % (cpu, os.cpu_count())]
     return "\n".join(lines) + "\n"
@@ -154,6 +327,9 @@ def main():
     parser.add_argument("--seeds", type=int, default=10000)
     parser.add_argument("--faults", type=int, default=50)
     parser.add_argument("--fault-seed", type=int, default=1)
+    parser.add_argument("--submits", type=int, default=60000)
+    parser.add_argument("--queued", type=int, default=10000)
+    parser.add_argument("--rows", type=int, default=5000000)
     options = parser.parse_args()
     options.results = options.results or options.build / "reliability"
     options.results.mkdir(parents=True, exist_ok=True)
