@@ -12,8 +12,7 @@ namespace fusion {
 
 namespace {
 
-// The stored devices by target.
-std::map<std::string, DeviceModel> Devices() {
+std::map<std::string, DeviceModel> ParseDevices() {
   std::map<std::string, DeviceModel> devices;
   for (const std::string& text : StoredDeviceTexts()) {
     absl::StatusOr<DeviceModel> device = DeviceModelFromJson(text);
@@ -22,6 +21,12 @@ std::map<std::string, DeviceModel> Devices() {
     devices[target] = *std::move(device);
   }
   return devices;
+}
+
+// The stored devices by target. They are parsed once: each submission asks.
+const std::map<std::string, DeviceModel>& Devices() {
+  static const auto* devices = new std::map<std::string, DeviceModel>(ParseDevices());
+  return *devices;
 }
 
 }  // namespace
@@ -33,8 +38,8 @@ std::vector<std::string> StoredTargets() {
 }
 
 absl::StatusOr<DeviceModel> StoredDevice(const std::string& target) {
-  std::map<std::string, DeviceModel> devices = Devices();
-  if (auto it = devices.find(target); it != devices.end()) return std::move(it->second);
+  const auto& devices = Devices();
+  if (const auto it = devices.find(target); it != devices.end()) return it->second;
   return absl::NotFoundError(
       absl::StrCat("no figures are kept of a device '", target, "'; there are ", absl::StrJoin(StoredTargets(), ", ")));
 }

@@ -26,7 +26,10 @@ namespace {
 absl::StatusOr<Artifact> DigestOf(int fd, const std::string& path) {
   Sha256 hash;
   int64_t size_bytes = 0;
-  std::string buffer(1 << 20, '\0');
+  struct stat info;
+  if (fstat(fd, &info) != 0) return ErrnoStatus(errno, absl::StrCat("cannot look at ", path));
+  // Most files are small.
+  std::string buffer(std::clamp<size_t>(static_cast<size_t>(info.st_size), 1, 1 << 20), '\0');
   while (true) {
     const ssize_t got = read(fd, buffer.data(), buffer.size());
     if (got < 0 && errno == EINTR) continue;

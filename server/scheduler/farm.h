@@ -246,6 +246,9 @@ class Farm {
   static FarmOutcome OutcomeOf(const FarmTask& task, const Final& final);
   void UpdateMetrics() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   std::vector<FarmBuilder> BuildersLocked(const std::string& kind) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // `workers`: by kind and state; `waiting`: tasks and jobs by kind.
+  void ReportKinds(std::map<std::pair<std::string, std::string>, int> workers, std::map<std::string, int> waiting)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Workers that fit the wish, by the fingerprint of their device.
   std::map<std::string, std::vector<const AttachedWorker*>> DevicesLocked(const DeviceWish& wish) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -292,6 +295,10 @@ class Farm {
   std::set<std::string> applied_drains_ ABSL_GUARDED_BY(mutex_);             // those that hold now
   std::function<absl::Time()> wall_clock_ = absl::Now;
   std::set<std::string> reported_kinds_ ABSL_GUARDED_BY(mutex_);
+  // As the metrics have them.
+  std::map<std::pair<std::string, std::string>, int> reported_workers_ ABSL_GUARDED_BY(mutex_);
+  std::map<std::string, int> reported_waiting_ ABSL_GUARDED_BY(mutex_);
+  absl::Time disk_looked_at_ ABSL_GUARDED_BY(mutex_) = absl::InfinitePast();
   std::unique_ptr<Threads::Thread> thread_;
 };
 

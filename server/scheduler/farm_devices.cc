@@ -273,15 +273,25 @@ void Farm::UpdateMetrics() {
   std::map<std::string, int> waiting = scheduler_.QueuedTasks();
   for (const auto& [kind, jobs] : awaited_) waiting[kind] += jobs;
   for (const auto& [kind, count] : waiting) reported_kinds_.insert(kind);
+  if (workers != reported_workers_ || waiting != reported_waiting_) {
+    reported_workers_ = workers, reported_waiting_ = waiting;
+    ReportKinds(std::move(workers), std::move(waiting));
+  }
+  metrics_->Set(Metric::kQueueOldestAge, absl::ToDoubleSeconds(scheduler_.OldestQueuedAge(now)));
+  metrics_->Set(Metric::kDbWriteQueueDepth, store_->write_queue_depth());
+  constexpr absl::Duration kPauseOfDisk = absl::Seconds(1);
+  if (now - disk_looked_at_ < kPauseOfDisk) return;
+  disk_looked_at_ = now;
+  metrics_->Set(Metric::kDiskFreeBytes, static_cast<double>(artifacts_->FreeBytes()));
+}
+
+void Farm::ReportKinds(std::map<std::pair<std::string, std::string>, int> workers, std::map<std::string, int> waiting) {
   for (const std::string& kind : reported_kinds_) {
     for (const char* state : {"idle", "busy", "draining", "lost"}) {
       metrics_->Set(Metric::kWorkers, workers[{kind, state}], {{"device_class", kind}, {"state", state}});
     }
     metrics_->Set(Metric::kQueueDepth, waiting[kind], {{"device_class", kind}});
   }
-  metrics_->Set(Metric::kQueueOldestAge, absl::ToDoubleSeconds(scheduler_.OldestQueuedAge(now)));
-  metrics_->Set(Metric::kDbWriteQueueDepth, store_->write_queue_depth());
-  metrics_->Set(Metric::kDiskFreeBytes, static_cast<double>(artifacts_->FreeBytes()));
 }
 
 }  // namespace fusion

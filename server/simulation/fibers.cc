@@ -26,7 +26,14 @@ void Fibers::Enter(unsigned high, unsigned low) {
   fibers->running_->body();
   fibers->running_->body = nullptr;
   fibers->running_->ended = true;
-  swapcontext(&fibers->running_->context, &fibers->main_);  // never comes back
+  _longjmp(fibers->main_, 1);  // never comes back
+}
+
+// A context is entered once: swapcontext asks the kernel for the mask of signals each time, and jumps do not.
+void Fibers::Resume() {
+  if (_setjmp(main_) != 0) return;
+  if (running_->ready != nullptr) _longjmp(running_->place, 1);
+  setcontext(&running_->context);
 }
 
 void Fibers::Add(std::function<void()> body) {
@@ -67,7 +74,7 @@ bool Fibers::Step() {
     }
   }
   running_ = can_run_[static_cast<size_t>(random_->Below(static_cast<int>(can_run_.size())))];
-  swapcontext(&main_, &running_->context);
+  Resume();
   if (running_->ended) {
     const auto own =
         std::find_if(fibers_.begin(), fibers_.end(), [&](const auto& fiber) { return fiber.get() == running_; });
@@ -83,7 +90,7 @@ void Fibers::Block(absl::FunctionRef<bool()> ready, absl::Time until) {
   Fiber* self = running_;
   self->ready = &ready;
   self->until = until;
-  swapcontext(&self->context, &main_);
+  if (_setjmp(self->place) == 0) _longjmp(main_, 1);
 }
 
 namespace {

@@ -3,6 +3,7 @@
 #ifndef FUSION_SERVER_SIMULATION_FIBERS_H_
 #define FUSION_SERVER_SIMULATION_FIBERS_H_
 
+#include <setjmp.h>
 #include <ucontext.h>
 
 #include <functional>
@@ -42,7 +43,8 @@ class Fibers {
 
  private:
   struct Fiber {
-    ucontext_t context;
+    ucontext_t context;  // where it begins
+    jmp_buf place;       // where it blocks
     std::unique_ptr<char[]> stack;
     std::function<void()> body;
     absl::FunctionRef<bool()>* ready = nullptr;  // null: it has not started
@@ -50,10 +52,12 @@ class Fibers {
     bool ended = false;
   };
   static void Enter(unsigned high, unsigned low);
+  // Runs running_ until it blocks or ends.
+  void Resume();
 
   SeededRandom* const random_;
   absl::Time now_ = absl::UnixEpoch() + absl::Hours(1);
-  ucontext_t main_;
+  jmp_buf main_;
   Fiber* running_ = nullptr;
   std::vector<std::unique_ptr<Fiber>> fibers_;
   std::vector<Fiber*> can_run_;  // only used in Step

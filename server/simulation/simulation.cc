@@ -197,8 +197,9 @@ void Simulation::Submit(const std::string& model, const std::string& owner) {
 }
 
 bool Simulation::AllEnded() {
+  if (submitting_ > 0) return false;
   const auto unfinished = world_.store->UnfinishedJobs();
-  return submitting_ == 0 && unfinished.ok() && unfinished->empty();
+  return unfinished.ok() && unfinished->empty();
 }
 
 void Simulation::Judge() {
