@@ -31,7 +31,7 @@
 
 namespace {
 
-constexpr int kExitUsage = 2, kExitUnavailable = 5, kExitFailedSync = 74;  // the last one is EX_IOERR of sysexits.h
+constexpr int kExitUsage = 2, kExitUnavailable = 5, kExitFailedSync = 74;  // the last one is EX_IOERR of <sysexits.h>
 
 fusion::CompilerFunctions CompilerOf(const fusion::CompileProcessOptions& process) {
   return {[process](const fusion::ModelFiles& files, const fusion::CompileOptions& options,

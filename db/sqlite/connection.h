@@ -57,8 +57,8 @@ class Connection {
   int log_pages() const { return log_pages_; }
   // Copies the log's pages into the database as far as no reader needs them there.
   absl::Status Checkpoint();
-  // Whether a sync has failed. What was to be on disk may be neither there nor written again by a second sync, which
-  // succeeds (fsync(2), EIO): the process should end, and the next one read what is there.
+  // Whether a sync has failed. Bytes of a failed sync may be neither on disk nor written by a second one, which succeeds
+  // all the same (fsync(2), EIO): the process should end, and the next one read what is there.
   bool sync_failed() const { return sync_failed_; }
   // Ends the statement that another thread runs here, with CANCELLED. Thread-safe.
   void Interrupt();

@@ -142,7 +142,7 @@ class Farm {
   // The job for whose sake the worker holds this lease; "" if it does not, or if the job is unknown.
   std::string JobOf(const std::string& worker_id, const std::string& task_id, int64_t fence) const;
 
-  // Whose a job is and how urgent, while it runs: by that its tasks take their turns (task_queue.h). SetJob may be
+  // Says whose a job is and how urgent, while it runs: by that its tasks take their turns (task_queue.h). SetJob may be
   // called again.
   void SetJob(const std::string& job, const std::string& owner, int priority);
   void ForgetJob(const std::string& job);

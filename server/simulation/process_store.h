@@ -142,7 +142,8 @@ class ProcessStore : public testing::ForwardingStore {
   }
   int UnfinishedOf(const std::string& owner) {
     int count = 0;
-    for (const JobRow& job : *store_->UnfinishedJobs()) count += job.owner == owner;
+    const absl::StatusOr<std::vector<JobRow>> jobs = store_->UnfinishedJobs();
+    for (const JobRow& job : *jobs) count += job.owner == owner;
     return count;
   }
 
