@@ -3,6 +3,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "compiler/cost/device_model.h"
 #include "proto/profile.grpc.pb.h"
@@ -17,6 +18,23 @@
 
 namespace fusion {
 namespace {
+
+std::string InWords(const MeasurementRow& row) {
+  if (row.quarantined) return "quarantined";
+  switch (row.standing) {
+    case Standing::kBelieved:
+      return "believed";
+    case Standing::kConfirmed:
+      return "confirmed";
+    case Standing::kChecked:
+      return "checked";
+    case Standing::kSingleSource:
+      return "single source";
+    case Standing::kImported:
+      return "imported";
+  }
+  return "";
+}
 
 v1::Measurement ToProto(const MeasurementRow& row) {
   v1::Measurement proto;
@@ -40,6 +58,8 @@ v1::Measurement ToProto(const MeasurementRow& row) {
   proto.set_task(row.task);
   proto.set_fence(row.fence);
   proto.set_item(row.item);
+  proto.set_source(row.source);
+  proto.set_standing(InWords(row));
   return proto;
 }
 
@@ -62,6 +82,8 @@ v1::ModelErrors ToProto(const ModelError& error) {
   return proto;
 }
 
+constexpr char kImported[] = "imported/";
+
 absl::StatusOr<MeasurementRow> FromProto(const v1::Measurement& proto) {
   constexpr size_t kMostText = 4096;
   const auto is_key = [](const std::string& key) {
@@ -77,7 +99,7 @@ absl::StatusOr<MeasurementRow> FromProto(const v1::Measurement& proto) {
   for (const double ns : proto.samples_ns()) good = good && is_time(ns);
   for (const std::string* text :
        {&proto.measurement_key(), &proto.device_fingerprint(), &proto.description(), &proto.worker(),
-        &proto.toolchain(), &proto.choices(), &proto.origin(), &proto.task()}) {
+        &proto.toolchain(), &proto.choices(), &proto.origin(), &proto.task(), &proto.source()}) {
     good = good && text->size() <= kMostText;
   }
   if (!good) {
@@ -85,6 +107,9 @@ absl::StatusOr<MeasurementRow> FromProto(const v1::Measurement& proto) {
                                                    proto.question_key().substr(0, 64), "', ", proto.samples(),
                                                    " samples, median ", proto.median_ns(), " ns"));
   }
+  // Older servers name no source; the worker's name, which stands before its id, is one.
+  std::string source = proto.source().empty() ? proto.worker().substr(0, proto.worker().find('/')) : proto.source();
+  if (!absl::StartsWith(source, kImported)) source = absl::StrCat(kImported, source);
   return MeasurementRow{proto.question_key(),
                         proto.measurement_key(),
                         proto.device_fingerprint(),
@@ -104,7 +129,10 @@ absl::StatusOr<MeasurementRow> FromProto(const v1::Measurement& proto) {
                         proto.origin(),
                         proto.task(),
                         proto.fence(),
-                        proto.item()};
+                        proto.item(),
+                        /*id=*/0,
+                        std::move(source),
+                        Standing::kImported};
 }
 
 class ProfileService : public v1::Profile::Service {
@@ -206,6 +234,7 @@ class ProfileService : public v1::Profile::Service {
         if (const absl::Status taken = TakeDevice(record.device()); !taken.ok()) return ToGrpc(taken);
         continue;
       }
+      if (record.measurement().standing() == "quarantined") continue;
       absl::StatusOr<MeasurementRow> row = FromProto(record.measurement());
       if (!row.ok()) return ToGrpc(row.status());
       rows.push_back(*std::move(row));

@@ -130,6 +130,8 @@ class WorkerService : public v1::Worker::CallbackService {
       ASSIGN_OR_RETURN(AttachedWorker worker, ParseInfo(request.worker_id(), request.info()));
       worker.info = info;
       worker.token = principal.token_id;
+      // Whoever has no token is the server's user, or the server takes everybody's word (--insecure).
+      worker.source = principal.token_id.empty() ? "" : principal.OwnerName();
       worker.trusted_builds = principal.roles.Has(Role::kBuild);
       RETURN_IF_ERROR(farm_->Register(std::move(worker)));
     }
@@ -229,9 +231,10 @@ class WorkerAdminService : public v1::WorkerAdmin::Service {
                            v1::ListWorkersResponse* response) override {
     const absl::StatusOr<Permit> permit = guard_->Authorize(context, "/fusion.v1.WorkerAdmin/ListWorkers");
     if (!permit.ok()) return ToGrpc(permit.status());
-    std::set<std::string> drained;
+    std::set<std::string> drained, quarantined;
     for (const DrainedWorkerRow& row : farm_->Drained()) {
       if (row.HoldsAt(absl::ToUnixMillis(absl::Now()))) drained.insert(row.name);
+      if (row.quarantined) quarantined.insert(row.name);
       if (request->page_token().empty()) *response->add_drained() = ToProto(row);
     }
     const absl::StatusOr<ListCursor> cursor = ListCursorOf(request->page_token());
@@ -248,6 +251,7 @@ class WorkerAdminService : public v1::WorkerAdmin::Service {
       status->mutable_info()->ParseFromString(row.worker.info);
       const bool idle = row.view.task_id.empty();
       status->set_state(!row.live                                    ? "lost"
+                        : quarantined.count(row.worker.source) > 0   ? "quarantined"
                         : idle && drained.count(row.worker.name) > 0 ? "drained"
                         : row.view.draining                          ? "draining"
                         : idle                                       ? "idle"
@@ -257,6 +261,8 @@ class WorkerAdminService : public v1::WorkerAdmin::Service {
       status->set_tasks_done(row.view.tasks_done);
       status->set_tasks_failed(row.view.tasks_failed);
       status->set_fingerprint(row.worker.fingerprint);
+      status->set_source(row.worker.source);
+      status->set_trust(row.trust);
     }
     return grpc::Status::OK;
   }
@@ -273,6 +279,19 @@ class WorkerAdminService : public v1::WorkerAdmin::Service {
     const absl::Status drained = farm_->Drain(row);
     if (drained.ok()) *response = ToProto(row);
     return ToGrpc(drained);
+  }
+
+  grpc::Status QuarantineWorker(grpc::ServerContext* context, const v1::QuarantineWorkerRequest* request,
+                                v1::DrainedWorker* response) override {
+    const absl::StatusOr<Permit> permit = guard_->Authorize(context, "/fusion.v1.WorkerAdmin/QuarantineWorker");
+    if (!permit.ok()) return ToGrpc(permit.status());
+    if (request->name().empty() || request->reason().size() > kMaxReasonBytes) {
+      return ToGrpc(absl::InvalidArgumentError("no name, or a reason of more than 1 KiB"));
+    }
+    const absl::StatusOr<DrainedWorkerRow> row = farm_->Quarantine(
+        {request->name(), request->reason(), permit->principal().name, absl::ToUnixMillis(absl::Now())});
+    if (row.ok()) *response = ToProto(*row);
+    return ToGrpc(row.status());
   }
 
   grpc::Status ReleaseWorker(grpc::ServerContext* context, const v1::ReleaseWorkerRequest* request,
@@ -293,6 +312,7 @@ class WorkerAdminService : public v1::WorkerAdmin::Service {
     worker.set_since_ms(row.since_ms);
     worker.set_from_ms(row.from_ms);
     worker.set_until_ms(row.until_ms);
+    worker.set_quarantined(row.quarantined);
     return worker;
   }
 

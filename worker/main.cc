@@ -86,6 +86,9 @@ void AddFlags(CLI::App* app, Flags* flags) {
                 "seccomp takes no task");
   app->add_option("--simulated-measurement", flags->simulated_measurement, "time that a measurement of kind sim takes")
       ->capture_default_str();
+  app->add_option("--simulated-pace", options.simulated_pace,
+                  "what the device sim says that kernels take, over what it should say: 0.5 lies")
+      ->check(CLI::PositiveNumber);
   app->add_option("--simulated-seed", options.simulated_seed,
                   "decides what the kind sim answers; another seed is another device")
       ->capture_default_str();

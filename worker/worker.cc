@@ -159,7 +159,8 @@ void OfferSimulation(const WorkerOptions& options, Offer* offer) {
   offer->lease.info.set_device_model_json(DeviceModelToJson(SimulatedDeviceModel(options.simulated_seed)));
   offer->lease.info.add_measure_kinds(kSimulatedKind);
   offer->by_kind[v1::MEASURE] =
-      std::make_unique<SimulatedMeasureExecutor>(options.simulated_seed, options.simulated_measurement);
+      std::make_unique<SimulatedMeasureExecutor>(options.simulated_seed, options.simulated_measurement,
+                                                 options.simulated_pace);
   if (!options.build) return;
   v1::ToolchainInfo* info = offer->lease.info.add_toolchains();
   info->set_kind(kSimulatedKind);

@@ -33,6 +33,7 @@ struct WorkerOptions {
   int64_t simulated_seed = 1;  // of the device "sim"
   bool unconfined = false;     // kernels and compilers may do what this process may
   absl::Duration simulated_measurement = absl::Milliseconds(100);
+  double simulated_pace = 1;  // times that it says, over those that it should say
   Log log = NoLog();
 };
 

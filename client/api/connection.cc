@@ -187,6 +187,11 @@ class GrpcConnection : public Connection {
     return Call<v1::DrainedWorker>(
         kCallTimeout, [&](auto* context, auto* response) { return workers_->DrainWorker(context, request, response); });
   }
+  absl::StatusOr<v1::DrainedWorker> QuarantineWorker(const v1::QuarantineWorkerRequest& request) override {
+    return Call<v1::DrainedWorker>(kCallTimeout, [&](auto* context, auto* response) {
+      return workers_->QuarantineWorker(context, request, response);
+    });
+  }
   absl::StatusOr<v1::DrainedWorker> ReleaseWorker(const v1::ReleaseWorkerRequest& request) override {
     return Call<v1::DrainedWorker>(kCallTimeout, [&](auto* context, auto* response) {
       return workers_->ReleaseWorker(context, request, response);

@@ -64,6 +64,7 @@ class Connection {
   virtual absl::StatusOr<v1::ListTokensResponse> ListTokens(int limit = kAllRows) = 0;
   virtual absl::StatusOr<v1::ListWorkersResponse> ListWorkers(int limit = kAllRows) = 0;
   virtual absl::StatusOr<v1::DrainedWorker> DrainWorker(const v1::DrainWorkerRequest& request) = 0;
+  virtual absl::StatusOr<v1::DrainedWorker> QuarantineWorker(const v1::QuarantineWorkerRequest& request) = 0;
   virtual absl::StatusOr<v1::DrainedWorker> ReleaseWorker(const v1::ReleaseWorkerRequest& request) = 0;
   virtual absl::StatusOr<v1::ProfileStats> ProfileStats() = 0;
   virtual absl::StatusOr<v1::ProfileQueryResponse> ProfileQuery(const v1::ProfileQueryRequest& request) = 0;

@@ -90,10 +90,10 @@ class ProfileQueryVerb : public Verb {
     std::vector<std::vector<std::string>> rows;
     for (const v1::Measurement& m : found->measurements()) {
       rows.push_back({m.question_key().substr(0, 12), LatencyInWords(m.median_ns()), LatencyInWords(m.min_ns()),
-                      LatencyInWords(m.p90_ns()), absl::StrCat(m.samples()), m.worker(), TimeInWords(m.time_ms()),
-                      m.description()});
+                      LatencyInWords(m.p90_ns()), absl::StrCat(m.samples()), m.worker(), m.standing(),
+                      TimeInWords(m.time_ms()), m.description()});
     }
-    std::fputs(Table({"KEY", "MEDIAN", "MIN", "P90", "N", "WORKER", "WHEN", "WHAT"}, rows).c_str(), stdout);
+    std::fputs(Table({"KEY", "MEDIAN", "MIN", "P90", "N", "WORKER", "STANDING", "WHEN", "WHAT"}, rows).c_str(), stdout);
     return kExitOk;
   }
 

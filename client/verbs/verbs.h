@@ -29,6 +29,7 @@ std::unique_ptr<Verb> MakeTopVerb();
 std::unique_ptr<Verb> MakeWorkerListVerb();
 std::unique_ptr<Verb> MakeWorkerDescribeVerb();
 std::unique_ptr<Verb> MakeWorkerDrainVerb();
+std::unique_ptr<Verb> MakeWorkerQuarantineVerb();
 std::unique_ptr<Verb> MakeWorkerReleaseVerb();
 std::unique_ptr<Verb> MakeProfileStatsVerb();
 std::unique_ptr<Verb> MakeProfileQueryVerb();

@@ -42,11 +42,12 @@ std::string DrainInWords(const v1::DrainedWorker& drained) {
 // Those that are not attached: the others stand in the table.
 void PrintDrained(const v1::ListWorkersResponse& workers) {
   for (const v1::DrainedWorker& drained : workers.drained()) {
-    const bool attached = std::any_of(workers.workers().begin(), workers.workers().end(),
-                                      [&](const auto& worker) { return worker.info().name() == drained.name(); });
-    if (!attached)
-      std::fprintf(stderr, "%s is not attached, and drained %s\n", drained.name().c_str(),
-                   DrainInWords(drained).c_str());
+    const bool attached = std::any_of(workers.workers().begin(), workers.workers().end(), [&](const auto& worker) {
+      return (drained.quarantined() ? worker.source() : worker.info().name()) == drained.name();
+    });
+    if (attached) continue;
+    std::fprintf(stderr, "%s is not attached, and %s %s\n", drained.name().c_str(),
+                 drained.quarantined() ? "quarantined" : "drained", DrainInWords(drained).c_str());
   }
 }
 
@@ -151,8 +152,11 @@ class WorkerDescribeVerb : public Verb {
         {"task", worker.task().empty() ? "-" : worker.task()},
         {"seen", SeenAgo(worker)}};
     for (const v1::DrainedWorker& drained : all_drained) {
-      if (drained.name() == info.name()) rows.push_back({"drained", DrainInWords(drained)});
+      if (drained.name() != info.name() && drained.name() != worker.source()) continue;
+      rows.push_back({drained.quarantined() ? "quarantined" : "drained", DrainInWords(drained)});
     }
+    if (!worker.source().empty()) rows.push_back({"source", worker.source()});
+    if (!worker.trust().empty()) rows.push_back({"measurements", worker.trust()});
     if (!worker.fingerprint().empty()) rows.push_back({"fingerprint", worker.fingerprint()});
     AddDevice(info.device_model_json(), &rows);
     std::printf("%s%s", another ? "\n" : "", Table({}, rows).c_str());
@@ -214,17 +218,46 @@ class WorkerDrainVerb : public Verb {
   std::string request_name_, reason_, from_, until_, for_;
 };
 
+class WorkerQuarantineVerb : public Verb {
+ public:
+  std::string name() const override { return "worker quarantine"; }
+  std::string help() const override {
+    return "take a worker's measurements since the last that another one confirmed out of use, and give it no tasks";
+  }
+  std::vector<Option> Options() override {
+    return {{"NAME", "of the worker, or its source (worker describe); imported/SOURCE: what was imported of one",
+             &request_name_, true},
+            {"--reason", "for whoever asks why", &reason_}};
+  }
+  int Run(const CommonOptions& common) override {
+    v1::QuarantineWorkerRequest request;
+    request.set_name(request_name_);
+    request.set_reason(reason_);
+    const auto quarantined = Connection::Open(common.endpoint)->QuarantineWorker(request);
+    if (!quarantined.ok()) return Fail(quarantined.status());
+    std::printf("'%s' is quarantined until `fusionctl worker release '%s'`\n", quarantined->name().c_str(),
+                quarantined->name().c_str());
+    return kExitOk;
+  }
+
+ private:
+  std::string request_name_, reason_;
+};
+
 class WorkerReleaseVerb : public Verb {
  public:
   std::string name() const override { return "worker release"; }
-  std::string help() const override { return "give drained workers tasks again"; }
+  std::string help() const override {
+    return "give drained or quarantined workers tasks again, and put the latter's measurements back into use";
+  }
   std::vector<Option> Options() override { return {{"NAME", "of the workers", &request_name_, true}}; }
   int Run(const CommonOptions& common) override {
     v1::ReleaseWorkerRequest request;
     request.set_name(request_name_);
     const auto released = Connection::Open(common.endpoint)->ReleaseWorker(request);
     if (!released.ok()) return Fail(released.status());
-    std::printf("%s takes tasks again; it was drained %s\n", request_name_.c_str(), DrainInWords(*released).c_str());
+    std::printf("%s takes tasks again; it was %s %s\n", request_name_.c_str(),
+                released->quarantined() ? "quarantined" : "drained", DrainInWords(*released).c_str());
     return kExitOk;
   }
 
@@ -237,6 +270,7 @@ class WorkerReleaseVerb : public Verb {
 std::unique_ptr<Verb> MakeWorkerListVerb() { return std::make_unique<WorkerListVerb>(); }
 std::unique_ptr<Verb> MakeWorkerDescribeVerb() { return std::make_unique<WorkerDescribeVerb>(); }
 std::unique_ptr<Verb> MakeWorkerDrainVerb() { return std::make_unique<WorkerDrainVerb>(); }
+std::unique_ptr<Verb> MakeWorkerQuarantineVerb() { return std::make_unique<WorkerQuarantineVerb>(); }
 std::unique_ptr<Verb> MakeWorkerReleaseVerb() { return std::make_unique<WorkerReleaseVerb>(); }
 
 }  // namespace fusion

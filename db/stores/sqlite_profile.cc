@@ -46,13 +46,24 @@ struct MedianOfEachQuestion {
   }
 };
 
+// Is the source in quarantine?
+absl::StatusOr<bool> IsQuarantined(Connection& db, const std::string& source) {
+  bool found = false;
+  if (source.empty()) return found;
+  RETURN_IF_ERROR(db.Query(
+      "SELECT 1 FROM drained_workers WHERE quarantined = 1 AND (name = ?1 OR 'imported/' || name = ?1) LIMIT 1",
+      {source}, [&](const SqlRow&) { found = true; }));
+  return found;
+}
+
 absl::Status Insert(Connection& db, const MeasurementRow& row) {
+  ASSIGN_OR_RETURN(const bool quarantined, IsQuarantined(db, row.source));
   return db.Run(
       "INSERT INTO measurements (question_key, measurement_key, device_fingerprint, description, samples, "
       "min_ns, median_ns, p90_ns, samples_ns, worker, toolchain, time_ms, model_ns, workload, structure, choices, "
-      "origin, task, fence, item) VALUES (?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,?12,?13,?14,?15,?16,"
-      "CASE WHEN ?18 <> '' AND ?17 = '' THEN (SELECT origin FROM identity) ELSE ?17 END,?18,?19,?20) "
-      "ON CONFLICT DO NOTHING",
+      "origin, task, fence, item, source, standing, quarantined) VALUES (?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,?12,?13,"
+      "?14,?15,?16,CASE WHEN ?18 <> '' AND ?17 = '' THEN (SELECT origin FROM identity) ELSE ?17 END,?18,?19,?20,?21,"
+      "?22,?23) ON CONFLICT DO NOTHING",
       {row.question_key,
        row.measurement_key,
        row.device_fingerprint,
@@ -72,17 +83,40 @@ absl::Status Insert(Connection& db, const MeasurementRow& row) {
        row.origin,
        row.task,
        row.fence,
-       row.item});
+       row.item,
+       row.source,
+       static_cast<int64_t>(row.standing),
+       int64_t{quarantined}});
 }
 
 absl::Status Insert(Connection& db, const PlanComparisonRow& row) {
+  ASSIGN_OR_RETURN(const bool quarantined, IsQuarantined(db, row.source));
   return db.Run(
       "INSERT INTO plan_comparisons (plan_key, reference_key, device_fingerprint, description, threads, rounds, "
       "ratio, ratio_low, ratio_high, median_ns, reference_ns, model_ns, reference_model_ns, worker, time_ms, task, "
-      "fence, item) VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?) ON CONFLICT DO NOTHING",
-      {row.plan_key, row.reference_key, row.device_fingerprint, row.description, int64_t{row.threads}, row.rounds,
-       row.ratio, row.ratio_low, row.ratio_high, row.median_ns, row.reference_ns, row.model_ns, row.reference_model_ns,
-       row.worker, row.time_ms, row.task, row.fence, row.item});
+      "fence, item, source, standing, quarantined) VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?) ON CONFLICT DO "
+      "NOTHING",
+      {row.plan_key,
+       row.reference_key,
+       row.device_fingerprint,
+       row.description,
+       int64_t{row.threads},
+       row.rounds,
+       row.ratio,
+       row.ratio_low,
+       row.ratio_high,
+       row.median_ns,
+       row.reference_ns,
+       row.model_ns,
+       row.reference_model_ns,
+       row.worker,
+       row.time_ms,
+       row.task,
+       row.fence,
+       row.item,
+       row.source,
+       static_cast<int64_t>(row.standing),
+       int64_t{quarantined}});
 }
 
 }  // namespace
@@ -124,8 +158,8 @@ absl::StatusOr<std::vector<std::optional<double>>> SqliteStore::MedianLatencies(
   RETURN_IF_ERROR(Read([&](Connection& db) -> absl::Status {
     for (size_t i = 0; i < keys.size(); ++i) {
       std::vector<double> medians;
-      RETURN_IF_ERROR(db.Query("SELECT median_ns FROM measurements WHERE question_key = ?", {keys[i]},
-                               [&](const SqlRow& row) { medians.push_back(row.Double(0)); }));
+      RETURN_IF_ERROR(db.Query("SELECT median_ns FROM measurements WHERE question_key = ? AND quarantined = 0",
+                               {keys[i]}, [&](const SqlRow& row) { medians.push_back(row.Double(0)); }));
       if (!medians.empty()) latencies[i] = UpperMedian(std::move(medians));
     }
     return absl::OkStatus();
@@ -139,18 +173,35 @@ absl::Status SqliteStore::ScanMeasurements(const MeasurementFilter& filter,
     return db.Query(
         "SELECT question_key, measurement_key, device_fingerprint, description, samples, min_ns, median_ns, p90_ns, "
         "samples_ns, worker, toolchain, time_ms, model_ns, workload, structure, choices, origin, task, fence, item, "
-        "id FROM measurements WHERE id < ?5 AND (?1 = '' OR substr(question_key, 1, "
+        "id, source, standing, quarantined FROM measurements WHERE id < ?5 AND (?1 = '' OR substr(question_key, 1, "
         "length(?1)) = ?1) AND (?2 = '' OR instr(lower(description), lower(?2)) > 0) AND (?3 = '' OR "
         "device_fingerprint = ?3) ORDER BY id DESC LIMIT ?4",
         {filter.key_prefix, filter.contains, filter.device_fingerprint, int64_t{filter.limit}, filter.before_id},
         [&](const SqlRow& row) {
-          MeasurementRow measurement{row.Text(0),    row.Text(1),   row.Text(2),
-                                     row.Text(3),    row.Int(4),    row.Double(5),
-                                     row.Double(6),  row.Double(7), UnpackDoubles(row.Text(8)),
-                                     row.Text(9),    row.Text(10),  row.Int(11),
-                                     row.Double(12), row.Text(13),  row.Text(14),
-                                     row.Text(15),   row.Text(16),  row.Text(17),
-                                     row.Int(18),    row.Int(19),   row.Int(20)};
+          MeasurementRow measurement{row.Text(0),
+                                     row.Text(1),
+                                     row.Text(2),
+                                     row.Text(3),
+                                     row.Int(4),
+                                     row.Double(5),
+                                     row.Double(6),
+                                     row.Double(7),
+                                     UnpackDoubles(row.Text(8)),
+                                     row.Text(9),
+                                     row.Text(10),
+                                     row.Int(11),
+                                     row.Double(12),
+                                     row.Text(13),
+                                     row.Text(14),
+                                     row.Text(15),
+                                     row.Text(16),
+                                     row.Text(17),
+                                     row.Int(18),
+                                     row.Int(19),
+                                     row.Int(20),
+                                     row.Text(21),
+                                     static_cast<Standing>(row.Int(22)),
+                                     row.Int(23) != 0};
           on_row(measurement);
         });
   });
@@ -210,8 +261,8 @@ absl::StatusOr<std::vector<TrialRow>> SqliteStore::Trials(const std::string& wor
     // The index holds rows with a workload only, and SQLite uses it where the statement says so.
     return db.Query(
         "SELECT question_key, median_ns, choices FROM measurements JOIN (SELECT question_key AS question, MIN(id) AS "
-        "first FROM measurements WHERE workload = ?1 AND workload <> '' GROUP BY question_key) ON question_key = "
-        "question WHERE workload = ?1 AND workload <> '' ORDER BY first",
+        "first FROM measurements WHERE workload = ?1 AND workload <> '' AND quarantined = 0 GROUP BY question_key) ON "
+        "question_key = question WHERE workload = ?1 AND workload <> '' AND quarantined = 0 ORDER BY first",
         {workload}, [&](const SqlRow& row) {
           median.Row(row.Text(0), row.Double(1), take);
           choices = row.Text(2);
@@ -229,7 +280,8 @@ absl::StatusOr<std::vector<std::string>> SqliteStore::NeighbourChoices(const std
     // In SQLite, a bare column beside MIN() has the value of the row with the minimum.
     return db.Query(
         "SELECT choices FROM (SELECT workload AS one, choices, MIN(median_ns) FROM measurements WHERE structure = ? "
-        "AND structure <> '' AND workload <> ? GROUP BY workload) ORDER BY (SELECT MAX(id) FROM measurements WHERE "
+        "AND structure <> '' AND workload <> ? AND quarantined = 0 GROUP BY workload) ORDER BY (SELECT MAX(id) FROM "
+        "measurements WHERE "
         "workload = one AND workload <> '') DESC",
         {structure, workload}, [&](const SqlRow& row) {
           const std::string choices = row.Text(0);
@@ -259,8 +311,9 @@ absl::StatusOr<std::vector<ModelErrorRow>> SqliteStore::Errors(const std::string
 absl::StatusOr<std::vector<ModelErrorRow>> SqliteStore::ModelErrors(const std::string& device_fingerprint) {
   // Covers all devices. Only `profile stats` asks, since this reads every measurement.
   return Errors(
-      absl::StrCat("SELECT question_key, median_ns, model_ns FROM measurements WHERE model_ns > 0 AND ",
-                   device_fingerprint.empty() ? "?1 = ''" : "device_fingerprint = ?1", " ORDER BY question_key"),
+      absl::StrCat(
+          "SELECT question_key, median_ns, model_ns FROM measurements WHERE model_ns > 0 AND quarantined = 0 AND ",
+          device_fingerprint.empty() ? "?1 = ''" : "device_fingerprint = ?1", " ORDER BY question_key"),
       device_fingerprint);
 }
 
@@ -286,7 +339,7 @@ absl::StatusOr<std::vector<std::optional<PlanComparisonRow>>> SqliteStore::PlanC
       RETURN_IF_ERROR(db.Query(
           "SELECT plan_key, reference_key, device_fingerprint, description, threads, rounds, ratio, ratio_low, "
           "ratio_high, median_ns, reference_ns, model_ns, reference_model_ns, worker, time_ms FROM plan_comparisons "
-          "WHERE plan_key = ? AND reference_key = ? ORDER BY ratio, id",
+          "WHERE plan_key = ? AND reference_key = ? AND quarantined = 0 ORDER BY ratio, id",
           {plan_keys[p], reference_key}, [&](const SqlRow& row) {
             rows.push_back({row.Text(0), row.Text(1), row.Text(2), row.Text(3), static_cast<int>(row.Int(4)),
                             row.Int(5), row.Double(6), row.Double(7), row.Double(8), row.Double(9), row.Double(10),

@@ -72,25 +72,65 @@ absl::StatusOr<std::optional<WorkerRow>> SqliteStore::LatestWorker(const std::st
   return QueryWorker("WHERE device_kind = ? ORDER BY seen_ms DESC LIMIT 1", device_kind);
 }
 
+namespace {
+
+constexpr const char* kTablesWithSources[] = {"measurements", "plan_comparisons"};
+
+// The rows of a quarantined source up to the last one that another worker confirmed still count.
+absl::Status QuarantineRows(Connection& db, const std::string& source) {
+  for (const char* table : kTablesWithSources) {
+    RETURN_IF_ERROR(db.Run(
+        absl::StrCat("UPDATE ", table, " SET quarantined = 1 WHERE source = ?1 AND source <> '' AND fence > (SELECT ",
+                     "COALESCE(MAX(fence), 0) FROM ", table, " WHERE source = ?1 AND source <> '' AND standing = ",
+                     static_cast<int>(Standing::kConfirmed), ")"),
+        {source}));
+    RETURN_IF_ERROR(
+        db.Run(absl::StrCat("UPDATE ", table, " SET quarantined = 1 WHERE source = 'imported/' || ?1 AND source <> ''"),
+               {source}));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ReleaseRows(Connection& db, const std::string& source) {
+  for (const char* table : kTablesWithSources) {
+    // An imported row stays where it is quarantined under both names.
+    RETURN_IF_ERROR(db.Run(
+        absl::StrCat("UPDATE ", table, " SET quarantined = 0 WHERE source IN (?1, 'imported/' || ?1) AND source <> '' ",
+                     "AND NOT EXISTS (SELECT 1 FROM drained_workers WHERE drained_workers.quarantined = 1 AND ",
+                     "(name = source OR 'imported/' || name = source))"),
+        {source}));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
 absl::Status SqliteStore::PutDrainedWorker(const DrainedWorkerRow& worker) {
-  return writer_->Write([&](Connection& db) {
-    return db.Run(
-        "INSERT OR REPLACE INTO drained_workers (name, reason, by, since_ms, from_ms, until_ms) VALUES (?,?,?,?,?,?)",
-        {worker.name, worker.reason, worker.by, worker.since_ms, worker.from_ms, worker.until_ms});
+  return writer_->Write([&](Connection& db) -> absl::Status {
+    RETURN_IF_ERROR(db.Run(
+        "INSERT OR REPLACE INTO drained_workers (name, reason, by, since_ms, from_ms, until_ms, quarantined) VALUES "
+        "(?,?,?,?,?,?,?)",
+        {worker.name, worker.reason, worker.by, worker.since_ms, worker.from_ms, worker.until_ms,
+         int64_t{worker.quarantined}}));
+    return worker.quarantined ? QuarantineRows(db, worker.name) : ReleaseRows(db, worker.name);
   });
 }
 
 absl::Status SqliteStore::RemoveDrainedWorker(const std::string& name) {
-  return writer_->Write([&](Connection& db) { return db.Run("DELETE FROM drained_workers WHERE name = ?", {name}); });
+  return writer_->Write([&](Connection& db) -> absl::Status {
+    RETURN_IF_ERROR(db.Run("DELETE FROM drained_workers WHERE name = ?", {name}));
+    return ReleaseRows(db, name);
+  });
 }
 
 absl::StatusOr<std::vector<DrainedWorkerRow>> SqliteStore::DrainedWorkers() {
   std::vector<DrainedWorkerRow> rows;
   RETURN_IF_ERROR(Read([&](Connection& db) {
-    return db.Query("SELECT name, reason, by, since_ms, from_ms, until_ms FROM drained_workers ORDER BY name", {},
-                    [&](const SqlRow& row) {
-                      rows.push_back({row.Text(0), row.Text(1), row.Text(2), row.Int(3), row.Int(4), row.Int(5)});
-                    });
+    return db.Query(
+        "SELECT name, reason, by, since_ms, from_ms, until_ms, quarantined FROM drained_workers ORDER BY name", {},
+        [&](const SqlRow& row) {
+          rows.push_back({row.Text(0), row.Text(1), row.Text(2), row.Int(3), row.Int(4), row.Int(5), row.Int(6) != 0});
+        });
   }));
   return rows;
 }

@@ -108,6 +108,10 @@ TEST(SqliteStore, NoQuestionScansTheMeasurements) {
   EXPECT_EQ(store->Trials("workload")->size(), 1u);
   EXPECT_EQ(store->NeighbourChoices("structure", "workload", 3)->size(), 1u);
   EXPECT_EQ(store->ModelErrors("dev")->size(), 2u);
+  DrainedWorkerRow quarantine{"a source", "", "fusiond", 1};
+  quarantine.quarantined = true;
+  ASSERT_TRUE(store->PutDrainedWorker(quarantine).ok());
+  ASSERT_TRUE(store->RemoveDrainedWorker("a source").ok());
 
   const auto connection = Connection::Open(path, Connection::Mode::kReadOnly).value();
   int about_measurements = 0;

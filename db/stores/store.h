@@ -114,6 +114,15 @@ struct WorkerRow {
   int64_t seen_ms = 0;
 };
 
+// Why the row of a source counts (docs/decisions/0060).
+enum class Standing {
+  kBelieved = 0,      // its worker is believed; also rows from before sources were kept
+  kConfirmed = 1,     // a worker of another source measured the same
+  kChecked = 2,       // the sentinel and the canaries of its batch were right
+  kSingleSource = 3,  // there was no other worker to ask
+  kImported = 4,
+};
+
 struct MeasurementRow {
   std::string question_key, measurement_key, device_fingerprint, description;
   int64_t samples = 0;
@@ -128,6 +137,11 @@ struct MeasurementRow {
   std::string origin = {}, task = {};
   int64_t fence = 0, item = 0;
   int64_t id = 0;  // rises with time; ScanMeasurements fills it
+  // The one whose word it is ("": a worker that is believed), and why it counts. Rows of `imported/S` are quarantined
+  // with the source S, too.
+  std::string source = {};
+  Standing standing = Standing::kBelieved;
+  bool quarantined = false;  // the row answers no question; ScanMeasurements fills it
 };
 
 struct TrialRow {
@@ -158,6 +172,8 @@ struct PlanComparisonRow {
   int64_t time_ms = 0;
   std::string task = {};  // as in MeasurementRow
   int64_t fence = 0, item = 0;
+  std::string source = {};
+  Standing standing = Standing::kBelieved;
 };
 
 // Rows that the results of tasks add.
@@ -207,11 +223,12 @@ struct TokenRow {
   std::string tenant = {};  // "": the default one
 };
 
-// A worker that an operator keeps from new tasks, by its name.
+// A worker that an operator keeps from new tasks, by its name; or a source in quarantine, by that.
 struct DrainedWorkerRow {
   std::string name, reason, by;
   int64_t since_ms = 0;
   int64_t from_ms = 0, until_ms = 0;  // the window in which it is; 0: at once, and until it is released
+  bool quarantined = false;
 
   bool HoldsAt(int64_t now_ms) const { return from_ms <= now_ms && !IsOverAt(now_ms); }
   bool IsOverAt(int64_t now_ms) const { return until_ms > 0 && until_ms <= now_ms; }
@@ -314,14 +331,18 @@ class Store {
   // Returns the worker with that device kind that was seen last, attached or not.
   virtual absl::StatusOr<std::optional<WorkerRow>> LatestWorker(const std::string& device_kind) = 0;
 
-  virtual absl::Status PutDrainedWorker(const DrainedWorkerRow& worker) = 0;  // replaces the row with that name
+  // Replaces the row with that name. If the row says quarantine, its measurements and comparisons of plans with that
+  // source no longer count, unless a row that another worker confirmed has the same or a later fence; nor do those that
+  // come later, and imported ones of any fence.
+  virtual absl::Status PutDrainedWorker(const DrainedWorkerRow& worker) = 0;
+  // The rows of that source count again.
   virtual absl::Status RemoveDrainedWorker(const std::string& name) = 0;
   virtual absl::StatusOr<std::vector<DrainedWorkerRow>> DrainedWorkers() = 0;  // by name
 
-  // Profile. MedianLatencies answers parallel to the keys: the median of the rows' medians (the larger middle one of
-  // an even number), or nullopt without rows.
-  // Appends the rows that are missing, and returns how many it appended. Rows with the same question, worker, time and
-  // samples are the same measurement.
+  // Profile. Quarantined rows answer no question; ScanMeasurements shows them. MedianLatencies answers parallel to the
+  // keys: the median of the rows' medians (the larger middle one of an even number), or nullopt without rows. Appends
+  // the rows that are missing, and returns how many it appended. Rows with the same question, worker, time and samples
+  // are the same measurement.
   virtual absl::StatusOr<int64_t> MergeMeasurements(absl::Span<const MeasurementRow> rows) = 0;
   virtual absl::StatusOr<std::vector<std::optional<double>>> MedianLatencies(absl::Span<const std::string> keys) = 0;
   virtual absl::Status ScanMeasurements(const MeasurementFilter& filter,

@@ -607,6 +607,71 @@ TEST_P(StoreConformance, DrainedWorkersAreKeptByName) {
   EXPECT_EQ(store_->DrainedWorkers()->size(), 1u);
 }
 
+TEST_P(StoreConformance, RowsOfAQuarantinedSourceAnswerNothingUntilItIsReleased) {
+  const std::string q(64, 'a'), later(64, 'b'), workload(64, 'c'), structure(64, 'd'), plan(64, 'e'), beside(64, 'f');
+  const auto row = [&](const std::string& key, double ns, const std::string& source, Standing standing, int64_t fence) {
+    MeasurementRow row{key, "m", "dev", "Conv", 1, ns, ns, ns, {ns}, "w", "clang", 1, 5, workload, structure, "tile=1"};
+    row.task = "t", row.fence = fence, row.source = source, row.standing = standing;
+    return row;
+  };
+  PlanComparisonRow compared;
+  compared.plan_key = plan, compared.reference_key = beside, compared.device_fingerprint = "dev", compared.rounds = 5;
+  compared.ratio = compared.ratio_low = compared.ratio_high = 1, compared.median_ns = compared.reference_ns = 100;
+  compared.task = "t", compared.fence = 9, compared.source = "liar";
+  ASSERT_TRUE(store_
+                  ->PutTasks({}, {.measurements = {row(q, 100, "liar", Standing::kChecked, 1),
+                                                   row(q, 110, "liar", Standing::kConfirmed, 2),
+                                                   row(q, 50, "liar", Standing::kChecked, 3),
+                                                   row(q, 120, "honest", Standing::kConfirmed, 4),
+                                                   row(q, 130, "", Standing::kBelieved, 5),
+                                                   row(later, 50, "liar", Standing::kSingleSource, 6)},
+                                  .comparisons = {compared}})
+                  .ok());
+  MeasurementRow imported = row(later, 60, "imported/liar", Standing::kImported, 1);
+  imported.origin = "another database";
+  ASSERT_EQ(store_->MergeMeasurements({imported}).value(), 1);
+  EXPECT_EQ(store_->MedianLatencies({q, later}).value(), (std::vector<std::optional<double>>{110, 60}));
+
+  DrainedWorkerRow quarantine{"liar", "half", "fusiond", 7};
+  quarantine.quarantined = true;
+  ASSERT_TRUE(store_->PutDrainedWorker(quarantine).ok());
+  EXPECT_TRUE(store_->DrainedWorkers()->front().quarantined);
+  // Up to its last confirmed row the source still counts: 100, 110, 120, 130.
+  EXPECT_EQ(store_->MedianLatencies({q, later}).value(), (std::vector<std::optional<double>>{120, std::nullopt}));
+  EXPECT_EQ(store_->Trials(workload)->size(), 1u) << "of two questions";
+  EXPECT_EQ(store_->ModelErrors("dev")->size(), 1u);
+  EXPECT_EQ(store_->NeighbourChoices(structure, "another", 3)->size(), 1u);
+  EXPECT_FALSE(store_->PlanComparisons(beside, {plan})->at(0).has_value());
+  // Rows that come afterwards count neither, however they come.
+  imported.item = 1, imported.time_ms = 6;
+  ASSERT_EQ(store_->MergeMeasurements({imported}).value(), 1);
+  compared.item = 1;
+  ASSERT_TRUE(store_
+                  ->PutTasks({}, {.measurements = {row(later, 51, "liar", Standing::kSingleSource, 7)},
+                                  .comparisons = {compared}})
+                  .ok());
+  EXPECT_FALSE(store_->MedianLatencies({later})->at(0).has_value());
+  EXPECT_FALSE(store_->PlanComparisons(beside, {plan})->at(0).has_value());
+  int seen = 0, out = 0;
+  ASSERT_TRUE(store_
+                  ->ScanMeasurements({},
+                                     [&](const MeasurementRow& found) {
+                                       ++seen;
+                                       out += found.quarantined;
+                                       EXPECT_EQ(found.source.empty(), found.standing == Standing::kBelieved);
+                                     })
+                  .ok());
+  EXPECT_EQ(seen, 9);
+  EXPECT_EQ(out, 5);
+
+  ASSERT_TRUE(store_->RemoveDrainedWorker("liar").ok());
+  EXPECT_EQ(store_->MedianLatencies({q, later}).value(), (std::vector<std::optional<double>>{110, 60}));
+  EXPECT_TRUE(store_->PlanComparisons(beside, {plan})->at(0).has_value());
+  // A drain by that name is no quarantine.
+  ASSERT_TRUE(store_->PutDrainedWorker({"liar", "", "me", 8}).ok());
+  EXPECT_TRUE(store_->MedianLatencies({later})->at(0).has_value());
+}
+
 TEST_P(StoreConformance, ABlobIsOfTheTenantsThatBroughtItUntilItIsRemoved) {
   const std::string a(64, 'a'), b(64, 'b');
   ASSERT_TRUE(store_->PutBlobs({{a, 1, 5}}, "acme").ok());

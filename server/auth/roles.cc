@@ -32,6 +32,7 @@ constexpr MethodAccess kMethods[] = {
     {"/fusion.v1.Worker/Synchronize", kWorkers},
     {"/fusion.v1.WorkerAdmin/ListWorkers", kClientOrAdmin},
     {"/fusion.v1.WorkerAdmin/DrainWorker", kAdminOnly, true},
+    {"/fusion.v1.WorkerAdmin/QuarantineWorker", kAdminOnly, true},
     {"/fusion.v1.WorkerAdmin/ReleaseWorker", kAdminOnly, true},
     {"/fusion.v1.Profile/Stats", kClientOrAdmin},
     {"/fusion.v1.Profile/Query", kClientOrAdmin},

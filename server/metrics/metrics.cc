@@ -54,6 +54,8 @@ const std::array<FamilyRow, static_cast<size_t>(Metric::kCount)> kFamilies = {{
     {Metric::kTaskRetries, Kind::kCounter, "fusion_task_retries_total", "Attempts that were put back into the queue."},
     {Metric::kPoisonedTasks, Kind::kCounter, "fusion_poisoned_tasks_total", "Tasks given up."},
     {Metric::kTasks, Kind::kCounter, "fusion_tasks_total", "Task results that workers delivered."},
+    {Metric::kQuarantines, Kind::kCounter, "fusion_quarantines_total",
+     "Workers whose measurements were taken out of use."},
     {Metric::kDbCommitDuration, Kind::kHistogram, "fusion_db_commit_duration_seconds", "Duration of database commits.",
      kRpcBuckets},
     {Metric::kDbWriteQueueDepth, Kind::kGauge, "fusion_db_write_queue_depth", "Operations waiting for the writer."},

@@ -30,7 +30,8 @@ enum class Metric {
   kLeaseExpiries,
   kTaskRetries,
   kPoisonedTasks,
-  kTasks,  // kind, outcome
+  kTasks,        // kind, outcome
+  kQuarantines,  // reason
   kDbCommitDuration,
   kDbWriteQueueDepth,
   kBundleBytes,

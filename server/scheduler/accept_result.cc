@@ -2,11 +2,14 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
+#include <set>
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "proto/worker.pb.h"
 #include "runtime/base/quantile.h"
+#include "runtime/base/sha256.h"
 #include "runtime/base/status_macros.h"
 #include "server/scheduler/farm_builds.h"
 
@@ -137,15 +140,62 @@ absl::StatusOr<AcceptedRows> AcceptPlans(const v1::PlanRun& run, const v1::PlanM
   return accepted;
 }
 
-absl::StatusOr<AcceptedRows> AcceptMeasurement(const TaskRow& task, const std::string& payload_bytes,
-                                               const std::string& result, const AttachedWorker& worker) {
+Canary ToCanary(const v1::MeasureResult& measured) {
+  constexpr int kMostNumbers = 32;
+  Canary canary;
+  for (int i = 0; i < std::min(measured.outputs_size(), kMostNumbers); ++i) {
+    canary.push_back(std::isfinite(measured.outputs(i)) ? measured.outputs(i)
+                                                        : std::numeric_limits<double>::quiet_NaN());
+  }
+  return canary;
+}
+
+// Fewer different samples may come twice by chance.
+std::string DigestOfSamples(const v1::MeasureResults& measured) {
+  constexpr size_t kFewest = 5;
+  std::set<double> different;
+  Sha256 hash;
+  const auto add = [&](const v1::MeasureResult& result) {
+    for (const double sample : result.samples_ns()) {
+      different.insert(sample);
+      hash.Update(absl::StrCat(sample, " "));
+    }
+  };
+  for (const v1::MeasureResult& result : measured.results()) add(result);
+  add(measured.sentinel());
+  return different.size() < kFewest ? "" : hash.FinishHex();
+}
+
+Testimony TestimonyOf(const v1::MeasurePayload& payload, const v1::MeasureResults& measured, const AcceptedRows& rows) {
+  Testimony testimony;
+  testimony.samples = DigestOfSamples(measured);
+  if (!payload.canaries()) return testimony;
+  for (const v1::MeasureResult& result : measured.results()) testimony.canaries.push_back(ToCanary(result));
+  if (!payload.sentinel().empty()) {
+    for (const double sample : measured.sentinel().samples_ns()) {
+      if (!std::isfinite(sample) || sample <= 0) continue;
+      testimony.sentinel_ns = testimony.sentinel_ns > 0 ? std::min(testimony.sentinel_ns, sample) : sample;
+    }
+    testimony.sentinel_canary = ToCanary(measured.sentinel());
+    return testimony;
+  }
+  const bool is_short = rows.measurements.size() == 1 && rows.measurements[0].min_ns >= Judge::kShortestSentinel &&
+                        rows.measurements[0].min_ns <= Judge::kLongestSentinel;
+  if (is_short && !testimony.canaries[0].empty() && payload.items(0).bundle().size() <= Judge::kLargestSentinel) {
+    testimony.candidate = payload.items(0).bundle();
+  }
+  return testimony;
+}
+
+absl::StatusOr<Accepted> AcceptMeasurement(const TaskRow& task, const std::string& payload_bytes,
+                                           const std::string& result, const AttachedWorker& worker) {
   v1::MeasurePayload payload;
   v1::MeasureResults measured;
   if (!payload.ParseFromString(payload_bytes) || !measured.ParseFromString(result) ||
       measured.results_size() != payload.items_size()) {
     return absl::UnavailableError("the worker's measurement does not fit its task");
   }
-  AcceptedRows accepted;
+  Accepted accepted;
   if (payload.has_model()) {
     RETURN_IF_ERROR(CheckModelResult(payload.model(), measured));
     return accepted;
@@ -159,17 +209,18 @@ absl::StatusOr<AcceptedRows> AcceptMeasurement(const TaskRow& task, const std::s
     row.worker = absl::StrCat(worker.name, "/", worker.id);
     row.toolchain = worker.toolchain;
     row.time_ms = absl::ToUnixMillis(absl::Now());
-    accepted.measurements.push_back(std::move(row));
+    accepted.rows.measurements.push_back(std::move(row));
   }
+  accepted.testimony = TestimonyOf(payload, measured, accepted.rows);
   return accepted;
 }
 
 }  // namespace
 
-absl::StatusOr<AcceptedRows> AcceptTaskResult(ArtifactStore& artifacts, const TaskRow& task, const std::string& payload,
-                                              const std::string& result, const AttachedWorker& worker) {
-  return task.kind == TaskType::kBuild ? AcceptBuild(artifacts, payload, result, worker)
-                                       : AcceptMeasurement(task, payload, result, worker);
+absl::StatusOr<Accepted> AcceptTaskResult(ArtifactStore& artifacts, const TaskRow& task, const std::string& payload,
+                                          const std::string& result, const AttachedWorker& worker) {
+  if (task.kind == TaskType::kBuild) return AcceptBuild(artifacts, payload, result, worker);
+  return AcceptMeasurement(task, payload, result, worker);
 }
 
 }  // namespace fusion

@@ -12,10 +12,11 @@
 namespace fusion {
 
 // The ResultAcceptor of builds and of measurements. Parses the result, checks that it fits its task, stores binaries,
-// and returns the rows that are to be stored with the end of the task; the schema takes all of them. Fails with
+// and returns the rows that are to be stored with the end of the task, which the schema takes, and what they are judged
+// by. Fails with
 // UNAVAILABLE where the result does not fit, so that the task is tried again.
-absl::StatusOr<AcceptedRows> AcceptTaskResult(ArtifactStore& artifacts, const TaskRow& task, const std::string& payload,
-                                              const std::string& result, const AttachedWorker& worker);
+absl::StatusOr<Accepted> AcceptTaskResult(ArtifactStore& artifacts, const TaskRow& task, const std::string& payload,
+                                          const std::string& result, const AttachedWorker& worker);
 
 }  // namespace fusion
 

@@ -29,6 +29,7 @@ struct AttachedWorker {
   std::map<std::string, std::string> labels = {};
   std::string token = {};      // the id of the token by which it came; "": through the socket
   bool trusted_builds = true;  // its binaries count without another builder's
+  std::string source = {};     // whose word its measurements are, judge.h; "": it is believed
 
   WorkerToolchain ToolchainOf(const std::string& kind) const {
     const auto found = toolchains.find(kind);

@@ -4,6 +4,7 @@
 #include <iterator>
 #include <utility>
 
+#include "absl/random/random.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -62,6 +63,8 @@ Farm::Farm(Store* store, ArtifactStore* artifacts, Metrics* metrics, ResultAccep
       clock_(std::move(clock)),
       threads_(threads),
       scheduler_(config, 0),
+      draw_([bits = std::make_shared<absl::BitGen>()] { return absl::Bernoulli(*bits, Judge::kLot); }),
+      judge_([this] { return draw_(); }),
       last_tick_(clock_()) {}
 
 Farm::~Farm() { Stop(); }
@@ -129,10 +132,11 @@ absl::Status Farm::Register(AttachedWorker worker) {
          {"builds", absl::StrJoin(worker.toolchain_kinds, ",")}}});
   absl::MutexLock lock(&mutex_);
   scheduler_.Seen(worker.id, OffersOf(worker), false, clock_());
-  const std::string name = worker.name;
+  scheduler_.SetSource(worker.id, worker.source);
+  const std::string name = worker.name, source = worker.source;
   attached_[worker.id] = std::move(worker);
   ApplyDrain(name);
-  changed_.SignalAll();
+  if (!source.empty()) ApplyDrain(source);
   return absl::OkStatus();
 }
 
@@ -149,7 +153,9 @@ std::string Farm::JobOf(const std::string& worker_id, const std::string& task_id
 
 struct Farm::Delivery {
   absl::Status status;
-  AcceptedRows rows;
+  Accepted accepted = {};
+  std::string source = {};
+  bool remarkable = false;  // as in Opinion
   // The payload cannot be read, so that nothing can be said of the attempt.
   bool payload_lost = false;
 };
@@ -161,49 +167,144 @@ Farm::Delivery Farm::TakeResult(const FarmPoll& poll) {
     absl::MutexLock lock(&mutex_);
     const TaskRow* found = scheduler_.Find(poll.task_id);
     if (found == nullptr || !scheduler_.Holds(poll.worker_id, poll.task_id, poll.fence)) {
-      return {absl::AbortedError("the lease is over"), {}};
+      return {absl::AbortedError("the lease is over")};
     }
     task = *found;
     worker = attached_[poll.worker_id];
   }
   // The worker may have described itself anew since it took the task.
   if (OffersOf(worker).count(task.requirement) == 0) {
-    return {absl::UnavailableError(absl::StrCat("the worker no longer offers '", task.requirement, "'")), {}};
+    return {absl::UnavailableError(absl::StrCat("the worker no longer offers '", task.requirement, "'"))};
   }
   // A worker that could not read the payload says UNAVAILABLE.
-  if (!poll.result.ok() && !absl::IsUnavailable(poll.result.status())) return {poll.result.status(), {}};
+  if (!poll.result.ok() && !absl::IsUnavailable(poll.result.status())) return {poll.result.status()};
   const absl::StatusOr<std::string> payload = artifacts_->Get(task.payload_digest);
-  if (!payload.ok()) return {payload.status(), {}, /*payload_lost=*/true};
-  if (!poll.result.ok()) return {poll.result.status(), {}};
-  absl::StatusOr<AcceptedRows> rows = acceptor_(task, *payload, *poll.result, worker);
-  if (!rows.ok()) return {rows.status(), {}};
-  return {absl::OkStatus(), *std::move(rows)};
+  if (!payload.ok()) return {.status = payload.status(), .payload_lost = true};
+  if (!poll.result.ok()) return {poll.result.status()};
+  absl::StatusOr<Accepted> accepted = acceptor_(task, *payload, *poll.result, worker);
+  if (!accepted.ok()) return {accepted.status()};
+  Delivery delivery{absl::OkStatus(), *std::move(accepted), worker.source};
+  if (worker.source.empty()) return delivery;
+  for (const MeasurementRow& row : delivery.accepted.rows.measurements) {
+    if (row.workload.empty()) continue;
+    const absl::StatusOr<std::vector<TrialRow>> trials = store_->Trials(row.workload);
+    if (!trials.ok()) return {trials.status()};
+    delivery.remarkable = delivery.remarkable ||
+                          (!trials->empty() && std::all_of(trials->begin(), trials->end(), [&](const TrialRow& trial) {
+                            return row.median_ns < trial.latency_ns;
+                          }));
+  }
+  return delivery;
+}
+
+void Farm::Take(const std::string& task_id, std::vector<Opinion> opinions) {
+  const auto append = [](auto& all, auto& some) { std::move(some.begin(), some.end(), std::back_inserter(all)); };
+  for (Opinion& opinion : opinions) {
+    AcceptedRows& rows = opinion.accepted.rows;
+    append(accepted_.measurements, rows.measurements);
+    append(accepted_.comparisons, rows.comparisons);
+    append(accepted_.builds, rows.builds);
+  }
+  results_[task_id] = std::make_shared<const std::string>(std::move(opinions.back().result));
+}
+
+bool Farm::FollowJudge(FarmPoll* poll, Delivery* delivery, const TaskRow& task, absl::Time now, LogLine* line) {
+  const std::string id = poll->task_id, worker = poll->worker_id;
+  if (!scheduler_.Holds(worker, id, poll->fence)) return false;
+  const AcceptedRows& rows = delivery->accepted.rows;
+  const bool has_rows = !rows.measurements.empty() || !rows.comparisons.empty();
+  Opinion opinion{delivery->source, worker, std::move(delivery->accepted), *std::move(poll->result),
+                  delivery->remarkable};
+  Verdict verdict;
+  // Builds, and runs of whole models, have no rows to judge.
+  if (!has_rows) {
+    verdict.taken.push_back(std::move(opinion));
+  } else if (IsQuarantined(delivery->source)) {
+    verdict = {Verdict::Say::kRefuse, {}, "it is in quarantine"};
+  } else {
+    verdict = judge_.Hear(id, absl::StrCat(task.requirement, " ", task.threads), std::move(opinion),
+                          scheduler_.AnotherMay(id, now));
+  }
+  const char* outcome = "succeeded";
+  switch (verdict.say) {
+    case Verdict::Say::kTake:
+      Take(id, std::move(verdict.taken));
+      (void)scheduler_.Complete(worker, id, poll->fence, now);
+      break;
+    case Verdict::Say::kAgain:
+      outcome = "unconfirmed";
+      (void)scheduler_.Again(worker, id, poll->fence, verdict.why, false, now);
+      line->message = "measurement awaits a second opinion";
+      break;
+    case Verdict::Say::kRefuse:
+    case Verdict::Say::kNone:
+      outcome = "refused";
+      (void)scheduler_.Again(worker, id, poll->fence, verdict.why, true, now);
+      if (verdict.say == Verdict::Say::kNone) scheduler_.GiveUpQueued(id, verdict.why, now);
+      line->level = LogLevel::kWarning, line->message = "measurement refused";
+      break;
+    case Verdict::Say::kRetry:
+      outcome = "refused";
+      (void)scheduler_.Fail(worker, id, poll->fence, absl::UnavailableError(verdict.why), now);
+      line->level = LogLevel::kWarning, line->message = "measurement refused";
+      break;
+  }
+  if (!verdict.why.empty()) line->fields.push_back({"why", verdict.why});
+  metrics_->Count(Metric::kTasks,
+                  {{"kind", task.kind == TaskType::kMeasure ? "measure" : "build"}, {"outcome", outcome}});
+  return true;
+}
+
+void Farm::SettleStranded(absl::Time now) {
+  for (const std::string& id : judge_.Waiting()) {
+    const TaskRow* task = scheduler_.Find(id);
+    if (task == nullptr || task->state > TaskPhase::kLeased) {
+      judge_.Forget(id);
+    } else if (scheduler_.IsStranded(id, now)) {
+      Verdict verdict = judge_.Settle(id);
+      if (verdict.say != Verdict::Say::kTake) {
+        judge_.Forget(id);
+        scheduler_.GiveUpQueued(id, verdict.why, now);
+        continue;
+      }
+      const std::string worker = verdict.taken.back().worker;
+      Take(id, std::move(verdict.taken));
+      scheduler_.CompleteQueued(id, worker, now);
+    }
+  }
+}
+
+Farm::Checks Farm::ChecksFor(const std::string& requirement, int threads) const {
+  absl::MutexLock lock(&mutex_);
+  for (const WorkerView& view : scheduler_.Workers()) {
+    const auto worker = attached_.find(view.id);
+    if (worker == attached_.end() || worker->second.source.empty() || view.offers.count(requirement) == 0) continue;
+    return {true, judge_.SentinelOf(absl::StrCat(requirement, " ", threads))};
+  }
+  return {};
 }
 
 std::optional<LogLine> Farm::EndLease(FarmPoll* poll, Delivery delivery, absl::Time now) {
   const TaskRow* task = scheduler_.Find(poll->task_id);
   if (task == nullptr) return std::nullopt;
   const bool done = delivery.status.ok();
+  const std::string kind = task->kind == TaskType::kMeasure ? "measure" : "build";
   LogLine line = done                    ? TaskLine(LogLevel::kDebug, "task done", *task, poll->worker_id)
                  : delivery.payload_lost ? TaskLine(LogLevel::kWarning, "payload lost", *task, poll->worker_id)
                                          : TaskLine(LogLevel::kWarning, "attempt failed", *task, poll->worker_id);
   if (!done) line.fields.push_back({"error", delivery.status.ToString()});
-  const std::string kind = task->kind == TaskType::kMeasure ? "measure" : "build";
-  const bool took = done ? scheduler_.Complete(poll->worker_id, poll->task_id, poll->fence, now)
-                    : delivery.payload_lost
-                        ? scheduler_.LosePayload(poll->worker_id, poll->task_id, poll->fence, now)
-                        : scheduler_.Fail(poll->worker_id, poll->task_id, poll->fence, delivery.status, now);
-  if (took && done) {
-    const auto append = [](auto& all, auto& some) { std::move(some.begin(), some.end(), std::back_inserter(all)); };
-    append(accepted_.measurements, delivery.rows.measurements);
-    append(accepted_.comparisons, delivery.rows.comparisons);
-    append(accepted_.builds, delivery.rows.builds);
-    results_[poll->task_id] = std::make_shared<const std::string>(*std::move(poll->result));
+  bool took = false;
+  if (done) {
+    const TaskRow ended = *task;  // the judge's word changes it
+    took = FollowJudge(poll, &delivery, ended, now, &line);
+  } else {
+    took = delivery.payload_lost ? scheduler_.LosePayload(poll->worker_id, poll->task_id, poll->fence, now)
+                                 : scheduler_.Fail(poll->worker_id, poll->task_id, poll->fence, delivery.status, now);
   }
   if (!took) line.level = LogLevel::kDebug, line.message = "result of an old lease dropped";
+  if (took && done) return line;
   metrics_->Count(Metric::kTasks, {{"kind", kind},
                                    {"outcome", !took                   ? "stale"
-                                               : done                  ? "succeeded"
                                                : delivery.payload_lost ? "payload_lost"
                                                                        : "failed"}});
   return line;
@@ -243,7 +344,7 @@ void Farm::HungUp(const std::string& worker_id, const std::shared_ptr<std::atomi
   const auto latest = latest_call_.find(worker_id);
   if (latest == latest_call_.end() || latest->second != gone) return;
   latest_call_.erase(latest);
-  scheduler_.Disconnected(worker_id);
+  scheduler_.Disconnected(worker_id, clock_());
   changed_.SignalAll();
 }
 
@@ -287,6 +388,7 @@ Farm::Round Farm::Decide() {
   }
   scheduler_.Tick(now);
   LookAtWindows(&round);
+  SettleStranded(now);
   std::vector<HeldPoll> still_held;
   for (size_t i = 0; i < polls_.size(); ++i) {
     std::optional<FarmAnswer> answer = AnswerTo(polls_[i], renewed[i], now, &round);

@@ -27,8 +27,10 @@
 #include "server/metrics/metrics.h"
 #include "server/scheduler/attached_worker.h"
 #include "server/scheduler/device_wish.h"
+#include "server/scheduler/judge.h"
 #include "server/scheduler/scheduler.h"
 #include "server/scheduler/steady_cond_var.h"
+#include "server/scheduler/testimony.h"
 #include "server/scheduler/threads.h"
 
 namespace fusion {
@@ -82,8 +84,8 @@ struct FarmWait {
 
 // Returns the rows (measurements, binaries) that are stored in the commit that ends the task. An error rejects the
 // result, and the worker's attempt has failed.
-using ResultAcceptor = std::function<absl::StatusOr<AcceptedRows>(
-    const TaskRow& task, const std::string& payload, const std::string& result, const AttachedWorker& worker)>;
+using ResultAcceptor = std::function<absl::StatusOr<Accepted>(const TaskRow& task, const std::string& payload,
+                                                              const std::string& result, const AttachedWorker& worker)>;
 
 // The answer to a poll.
 struct FarmAnswer {
@@ -150,6 +152,14 @@ class Farm {
   // UNAVAILABLE at shutdown.
   absl::StatusOr<std::vector<FarmOutcome>> RunAll(absl::Span<const FarmTask> tasks, const FarmWait& wait);
 
+  // A measurement asks this of workers beside the times, so that the judge can tell lies (judge.h). Nothing where all
+  // workers that could do it are believed.
+  struct Checks {
+    bool canaries = false;
+    std::string sentinel;  // a bundle; "": there is none yet
+  };
+  Checks ChecksFor(const std::string& requirement, int threads) const;
+
   // Counts attached workers, idle or not.
   int WorkersThatOffer(const std::string& requirement) const;
   // The attached builders for that kind, each once, trusted ones first, and otherwise in the order of their tokens.
@@ -176,6 +186,7 @@ class Farm {
     bool live = false;
     std::string task_description;
     absl::Time last_seen;  // by the wall clock
+    std::string trust;     // whether its measurements are believed, in words
   };
   std::vector<WorkerStatusRow> WorkerStatuses() const;
 
@@ -184,10 +195,19 @@ class Farm {
   // drained, INVALID_ARGUMENT for a window that is over. The farm itself drains a worker that fails task after task
   // that others then do.
   absl::Status Drain(const DrainedWorkerRow& worker);
+  // Quarantine also takes the measurements of the source from before, up to the last that another one confirmed, out of
+  // use, and Release gives them back. Both take the name of an attached worker for its source. Quarantine fails with
+  // FAILED_PRECONDITION for a worker that is believed, and Drain for one in quarantine. The farm itself quarantines
+  // sources that the judge catches.
+  absl::StatusOr<DrainedWorkerRow> Quarantine(DrainedWorkerRow worker) {
+    return Quarantine(std::move(worker), "operator");
+  }
   absl::StatusOr<DrainedWorkerRow> Release(const std::string& name);
-  std::vector<DrainedWorkerRow> Drained() const;  // by name; also those whose window is to come
+  std::vector<DrainedWorkerRow> Drained() const;  // and quarantined; by name; also those whose window is to come
   // The clock by which windows begin and end. For tests; before Start.
   void SetWallClock(std::function<absl::Time()> clock) { wall_clock_ = std::move(clock); }
+  // How the judge draws (judge.h). For tests; before Start.
+  void SetLot(std::function<bool()> draw) { draw_ = std::move(draw); }
 
  private:
   struct HeldPoll {
@@ -205,6 +225,7 @@ class Farm {
     AcceptedRows accepted;
     std::map<std::string, std::shared_ptr<const std::string>> results;  // of rows that are done, by id
     std::vector<LogLine> leased;
+    std::vector<DueQuarantine> quarantines;
     bool stopping = false;
     std::set<std::string> suspects;         // names of workers that are to be drained
     std::vector<std::string> windows_over;  // names of workers that are drained no longer
@@ -220,6 +241,13 @@ class Farm {
   // The content of a finished poll: rows, or the error of the attempt.
   struct Delivery;
   Delivery TakeResult(const FarmPoll& poll);
+  // Does what the judge says about it. Returns whether the worker held the lease; `line` gets what is to be said.
+  bool FollowJudge(FarmPoll* poll, Delivery* delivery, const TaskRow& task, absl::Time now, LogLine* line)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Take(const std::string& task_id, std::vector<Opinion> opinions) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Ends tasks for which nobody is left that could give a second opinion.
+  void SettleStranded(absl::Time now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::StatusOr<DrainedWorkerRow> Quarantine(DrainedWorkerRow worker, const std::string& cause);
   // Records it. Returns a line for the log.
   std::optional<LogLine> EndLease(FarmPoll* poll, Delivery delivery, absl::Time now)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -258,6 +286,13 @@ class Farm {
   // Acts on what the round found out about workers, outside the lock.
   void DrainSuspects(const Round& round);
   bool IsDrained(const std::string& name) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // By its name or its source.
+  bool IsKeptFromTasks(const AttachedWorker& worker) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    return IsDrained(worker.name) || (!worker.source.empty() && IsDrained(worker.source));
+  }
+  bool IsQuarantined(const std::string& source) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // The source of an attached worker with that name; else the name.
+  std::string SourceOf(const std::string& name) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Passes on to the scheduler whether the workers with that name are drained.
   void ApplyDrain(const std::string& name) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   std::string AttachedKindsLocked() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -279,6 +314,8 @@ class Farm {
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
   bool pump_ended_ ABSL_GUARDED_BY(mutex_) = false;
   Scheduler scheduler_ ABSL_GUARDED_BY(mutex_);
+  std::function<bool()> draw_;
+  mutable Judge judge_ ABSL_GUARDED_BY(mutex_);
   std::map<std::string, AttachedWorker> attached_ ABSL_GUARDED_BY(mutex_);
   std::vector<HeldPoll> polls_ ABSL_GUARDED_BY(mutex_);
   std::map<std::string, std::shared_ptr<std::atomic<bool>>> latest_call_ ABSL_GUARDED_BY(mutex_);  // by worker

@@ -166,6 +166,8 @@ FarmOutcome Farm::OutcomeOf(const FarmTask& task, const Final& final) {
   outcome.worker = final.row.worker;
   if (final.row.state == TaskPhase::kDone && final.result != nullptr) {
     outcome.result = *final.result;
+  } else if (final.row.attempts == 0) {  // no worker failed, and no worker's word counted: the task is not at fault
+    outcome.status = absl::FailedPreconditionError(absl::StrCat(task.description, ": ", final.row.evidence));
   } else {
     outcome.status = absl::InternalError(
         absl::StrCat(task.description, ": given up after ", final.row.attempts, " attempts: ", final.row.evidence));

@@ -124,7 +124,7 @@ std::string Farm::AttachedKindsLocked() const {
   for (const WorkerView& view : scheduler_.Workers()) {
     auto it = attached_.find(view.id);
     if (it == attached_.end() || !scheduler_.IsLive(view, now)) continue;
-    if (IsDrained(it->second.name)) {
+    if (IsKeptFromTasks(it->second)) {
       drained.insert(it->second.name);
     } else {
       kinds.insert(it->second.measure_kinds.begin(), it->second.measure_kinds.end());
@@ -149,9 +149,21 @@ std::vector<Farm::WorkerStatusRow> Farm::WorkerStatuses() const {
     if (it == attached_.end()) continue;
     const TaskRow* task = view.task_id.empty() ? nullptr : scheduler_.Find(view.task_id);
     rows.push_back({it->second, view, scheduler_.IsLive(view, now), task != nullptr ? task->description : "",
-                    wall - (now - view.last_seen)});
+                    wall - (now - view.last_seen), judge_.InWords(it->second.source)});
   }
   return rows;
+}
+
+bool Farm::IsQuarantined(const std::string& source) const {
+  const auto found = drained_.find(source);
+  return !source.empty() && found != drained_.end() && found->second.quarantined;
+}
+
+std::string Farm::SourceOf(const std::string& name) const {
+  for (const auto& [id, worker] : attached_) {
+    if (worker.name == name && !worker.source.empty()) return worker.source;
+  }
+  return name;
 }
 
 bool Farm::IsDrained(const std::string& name) const {
@@ -167,11 +179,20 @@ void Farm::ApplyDrain(const std::string& name) {
     applied_drains_.erase(name);
   }
   for (const auto& [id, worker] : attached_) {
-    if (worker.name == name) scheduler_.KeepFromTasks(id, drained);
+    if (worker.name == name || worker.source == name) scheduler_.KeepFromTasks(id, IsKeptFromTasks(worker));
   }
   changed_.SignalAll();
   Wake();
 }
+
+namespace {
+
+std::string ReasonOfSuspect(int failures) {
+  return absl::StrCat("it failed ", failures,
+                      " tasks in a row that other workers then did; look at its driver and its log");
+}
+
+}  // namespace
 
 void Farm::LookAtWindows(Round* round) {
   const int64_t now_ms = absl::ToUnixMillis(wall_clock_());
@@ -184,8 +205,14 @@ void Farm::LookAtWindows(Round* round) {
   }
   for (const std::string& id : scheduler_.TakeSuspects()) {
     const auto worker = attached_.find(id);
-    if (worker != attached_.end() && !IsDrained(worker->second.name)) round->suspects.insert(worker->second.name);
+    if (worker == attached_.end() || IsKeptFromTasks(worker->second)) continue;
+    if (worker->second.source.empty() || worker->second.measure_kinds.empty()) {
+      round->suspects.insert(worker->second.name);
+    } else {
+      judge_.Fails(worker->second.source, ReasonOfSuspect(round->failures_of_a_suspect));
+    }
   }
+  round->quarantines = judge_.TakeQuarantines();
 }
 
 void Farm::DrainSuspects(const Round& round) {
@@ -199,18 +226,50 @@ void Farm::DrainSuspects(const Round& round) {
     log_({LogLevel::kInfo, "the window of a drained worker is over", {{"name", name}}});
   }
   for (const std::string& name : round.suspects) {
-    const std::string reason =
-        absl::StrCat("it failed ", round.failures_of_a_suspect,
-                     " tasks in a row that other workers then did; look at its driver and its log");
+    const std::string reason = ReasonOfSuspect(round.failures_of_a_suspect);
     const absl::Status drained = Drain({name, reason, "fusiond", absl::ToUnixMillis(wall_clock_()), 0, 0});
     log_({LogLevel::kError, "worker drained", {{"name", name}, {"reason", reason}, {"error", drained.ToString()}}});
   }
+  for (const DueQuarantine& due : round.quarantines) {
+    const absl::Status quarantined =
+        Quarantine({due.source, due.reason, "fusiond", absl::ToUnixMillis(wall_clock_())}, due.cause).status();
+    log_({LogLevel::kError,
+          "worker quarantined",
+          {{"source", due.source}, {"reason", due.reason}, {"error", quarantined.ToString()}}});
+    if (quarantined.ok()) continue;
+    absl::MutexLock lock(&mutex_);
+    judge_.TryAgain(due);  // in the next round
+  }
+}
+
+absl::StatusOr<DrainedWorkerRow> Farm::Quarantine(DrainedWorkerRow worker, const std::string& cause) {
+  worker.quarantined = true;
+  {
+    absl::MutexLock lock(&mutex_);
+    for (const auto& [id, attached] : attached_) {
+      if (attached.name == worker.name && attached.source.empty()) {
+        return absl::FailedPreconditionError(absl::StrCat(
+            "worker '", worker.name, "' is believed: it runs as the server's user, or without a token; drain it"));
+      }
+    }
+    worker.name = SourceOf(worker.name);
+    // At once: until the rows are marked, nothing more of it counts.
+    drained_[worker.name] = worker;
+    judge_.Expel(worker.name);
+    ApplyDrain(worker.name);
+  }
+  RETURN_IF_ERROR(store_->PutDrainedWorker(worker));
+  metrics_->Count(Metric::kQuarantines, {{"reason", cause}});
+  return worker;
 }
 
 absl::Status Farm::Drain(const DrainedWorkerRow& worker) {
   std::set<std::string> names;
   {
     absl::MutexLock lock(&mutex_);
+    if (IsQuarantined(SourceOf(worker.name))) {
+      return absl::FailedPreconditionError(absl::StrCat("'", worker.name, "' is in quarantine: release it first"));
+    }
     for (const WorkerView& view : scheduler_.Workers()) {
       auto it = attached_.find(view.id);
       if (it != attached_.end()) names.insert(it->second.name);
@@ -235,14 +294,18 @@ absl::StatusOr<DrainedWorkerRow> Farm::Release(const std::string& name) {
   DrainedWorkerRow released;
   {
     absl::MutexLock lock(&mutex_);
-    const auto it = drained_.find(name);
-    if (it == drained_.end()) return absl::NotFoundError(absl::StrCat("worker '", name, "' is not drained"));
+    auto it = drained_.find(name);
+    if (it == drained_.end()) it = drained_.find(SourceOf(name));
+    if (it == drained_.end()) {
+      return absl::NotFoundError(absl::StrCat("worker '", name, "' is not drained and not in quarantine"));
+    }
     released = it->second;
   }
-  RETURN_IF_ERROR(store_->RemoveDrainedWorker(name));
+  RETURN_IF_ERROR(store_->RemoveDrainedWorker(released.name));
   absl::MutexLock lock(&mutex_);
-  drained_.erase(name);
-  ApplyDrain(name);
+  drained_.erase(released.name);
+  if (released.quarantined) judge_.Pardon(released.name);
+  ApplyDrain(released.name);
   return released;
 }
 

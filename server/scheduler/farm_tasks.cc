@@ -65,7 +65,13 @@ MeasureTasks TasksFor(const FarmJob& job, absl::Span<const LatencyQuestion> ques
     item.mutable_origin()->set_structure(question.structure);
     item.mutable_origin()->set_choices(question.choices);
   }
-  for (size_t t = 0; t < tasks.size(); ++t) tasks[t].payload = payloads[t].SerializeAsString();
+  const Farm::Checks checks =
+      tasks.empty() ? Farm::Checks() : job.farm->ChecksFor(tasks[0].requirement, tasks[0].threads);
+  for (size_t t = 0; t < tasks.size(); ++t) {
+    payloads[t].set_canaries(checks.canaries);
+    payloads[t].set_sentinel(checks.sentinel);
+    tasks[t].payload = payloads[t].SerializeAsString();
+  }
   return result;
 }
 

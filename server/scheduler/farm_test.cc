@@ -199,6 +199,17 @@ TEST_F(FarmTest, AWindowBeginsAndEndsByItself) {
   EXPECT_TRUE(absl::IsNotFound(farm_.Release("worker").status()));
 }
 
+TEST_F(FarmTest, ChecksAreAskedForWhereAWorkerWithASourceCouldMeasure) {
+  AttachedWorker worker;
+  worker.id = "w1", worker.name = "rack7", worker.measure_kinds = {"cpu"}, worker.fingerprint = "f";
+  ASSERT_TRUE(farm_.Register(worker).ok());
+  EXPECT_FALSE(farm_.ChecksFor(MeasureRequirement("cpu", "f"), 1).canaries);
+  worker.id = "w2", worker.source = "token rack7";
+  ASSERT_TRUE(farm_.Register(worker).ok());
+  EXPECT_TRUE(farm_.ChecksFor(MeasureRequirement("cpu", "f"), 1).canaries);
+  EXPECT_FALSE(farm_.ChecksFor(MeasureRequirement("cpu", "another"), 1).canaries);
+}
+
 TEST_F(FarmTest, OutcomesAreParallelToTheTasks) {
   farm_.Start();
   Attach();

@@ -135,9 +135,14 @@ void Scheduler::KeepFromTasks(const std::string& worker_id, bool keep) {
   it->second.view.draining = it->second.says_draining || keep;
 }
 
-void Scheduler::Disconnected(const std::string& worker_id) {
+void Scheduler::SetSource(const std::string& worker_id, const std::string& source) {
+  const auto it = workers_.find(worker_id);
+  if (it != workers_.end()) it->second.source = source;
+}
+
+void Scheduler::Disconnected(const std::string& worker_id, absl::Time now) {
   auto it = workers_.find(worker_id);
-  if (it != workers_.end()) it->second.connected = false;
+  if (it != workers_.end()) it->second.connected = false, it->second.gone_at = now;
 }
 
 bool Scheduler::Holds(const std::string& worker_id, const std::string& task_id, int64_t fence) const {
@@ -195,13 +200,7 @@ bool Scheduler::Fail(const std::string& worker_id, const std::string& task_id, i
   if (!Holds(worker_id, task_id, fence)) return false;
   LiveTask& task = tasks_[task_id];
   auto worker = workers_.find(task.row.worker);
-  constexpr size_t kMostFailed = 64;  // of which it is remembered that the worker failed at them
-  if (worker != workers_.end()) {
-    ++worker->second.view.tasks_failed;
-    std::set<std::string>& failed = worker->second.failed;
-    if (failed.size() >= kMostFailed) failed.erase(failed.begin());
-    failed.insert(task.row.key);
-  }
+  if (worker != workers_.end()) ++worker->second.view.tasks_failed;
   EndAttempt(task, error.ToString(), IsDeterministic(task.row, error), now);
   return true;
 }
@@ -219,6 +218,61 @@ bool Scheduler::LosePayload(const std::string& worker_id, const std::string& tas
   EndLease(task);
   Change(task, TaskPhase::kQueued, now);
   return true;
+}
+
+bool Scheduler::Again(const std::string& worker_id, const std::string& task_id, int64_t fence,
+                      const std::string& evidence, bool refused, absl::Time now) {
+  if (!Holds(worker_id, task_id, fence)) return false;
+  LiveTask& task = tasks_[task_id];
+  if (const auto worker = workers_.find(worker_id); worker != workers_.end()) {
+    task.heard.insert(worker->second.source);
+    if (refused) {
+      ++worker->second.view.tasks_failed;
+    } else {
+      ++worker->second.view.tasks_done;
+      worker->second.failed.clear();
+      worker->second.done_by_others = 0;
+    }
+  }
+  if (refused) absl::StrAppend(&task.row.evidence, "refused from worker ", worker_id, ": ", evidence, "\n");
+  --task.row.attempts;
+  ++counts_.retries;
+  EndLease(task);
+  Change(task, TaskPhase::kQueued, now);
+  return true;
+}
+
+bool Scheduler::SomebodyMay(const LiveTask& task, const std::string& but, absl::Time now) const {
+  return std::any_of(workers_.begin(), workers_.end(), [&](const auto& entry) {
+    const LiveWorker& worker = entry.second;
+    // Two heartbeats are longer than a worker pauses before it connects again.
+    const bool here = worker.connected ? IsLive(worker.view, now) : now - worker.gone_at <= 2 * config_.heartbeat;
+    return here && !worker.view.draining && worker.view.offers.count(task.row.requirement) > 0 &&
+           task.heard.count(worker.source) == 0 && (but.empty() || worker.source != but);
+  });
+}
+
+bool Scheduler::IsStranded(const std::string& task_id, absl::Time now) const {
+  const auto task = tasks_.find(task_id);
+  return task != tasks_.end() && task->second.row.state == TaskPhase::kQueued && !SomebodyMay(task->second, "", now);
+}
+
+bool Scheduler::AnotherMay(const std::string& task_id, absl::Time now) const {
+  const auto task = tasks_.find(task_id);
+  if (task == tasks_.end()) return false;
+  const auto holder = workers_.find(task->second.row.worker);
+  return SomebodyMay(task->second, holder == workers_.end() ? "" : holder->second.source, now);
+}
+
+void Scheduler::CompleteQueued(const std::string& task_id, const std::string& worker_id, absl::Time now) {
+  LiveTask& task = tasks_.at(task_id);
+  task.row.worker = worker_id;
+  if (task.waiters() == 0) unasked_[task.row.key] = task_id;
+  Change(task, TaskPhase::kDone, now);
+}
+
+void Scheduler::GiveUpQueued(const std::string& task_id, const std::string& why, absl::Time now) {
+  Poison(tasks_.at(task_id), why, now);
 }
 
 bool Scheduler::TakesPayload(const std::string& task_id) const {
@@ -244,6 +298,12 @@ void Scheduler::EndAttempt(LiveTask& task, const std::string& evidence, bool fin
   absl::StrAppend(&task.row.evidence, "attempt ", task.row.attempts, " on worker ", task.row.worker, ": ",
                   evidence.substr(0, kMaxEvidence), "\n");
   task.tried.insert(task.row.worker);
+  constexpr size_t kMostFailed = 64;  // of which it is remembered that the worker failed at them
+  if (const auto worker = workers_.find(task.row.worker); worker != workers_.end()) {
+    std::set<std::string>& failed = worker->second.failed;
+    if (failed.size() >= kMostFailed) failed.erase(failed.begin());
+    failed.insert(task.row.key);
+  }
   EndLease(task);
   if (final_error || task.row.attempts >= config_.max_attempts) {
     ++counts_.poisoned;
@@ -261,14 +321,14 @@ void Scheduler::Poison(LiveTask& task, const std::string& evidence, absl::Time n
   Change(task, TaskPhase::kPoisoned, now);
 }
 
-bool Scheduler::MayTry(const LiveTask& task, const std::string& worker_id, absl::Time now) const {
+bool Scheduler::MayTry(const LiveTask& task, const LiveWorker& worker, absl::Time now) const {
   if (task.waiters() == 0) return false;  // restored, and nobody has asked for it again yet
-  if (task.lacks_payload) return false;
-  if (!task.tried.count(worker_id)) return true;
+  if (task.lacks_payload || task.heard.count(worker.source) > 0) return false;
+  if (!task.tried.count(worker.view.id)) return true;
   return std::none_of(workers_.begin(), workers_.end(), [&](const auto& entry) {
     const WorkerView& other = entry.second.view;
-    return !task.tried.count(other.id) && !other.draining && IsLive(other, now) &&
-           other.offers.count(task.row.requirement);
+    return !task.tried.count(other.id) && !task.heard.count(entry.second.source) && !other.draining &&
+           IsLive(other, now) && other.offers.count(task.row.requirement);
   });
 }
 
@@ -286,7 +346,7 @@ std::optional<TaskRow> Scheduler::Assign(const std::string& worker_id, absl::Tim
   }
   if (worker.draining) return std::nullopt;
   const std::string next =
-      queue_.Take(worker.offers, [&](const std::string& id) { return MayTry(tasks_.at(id), worker_id, now); });
+      queue_.Take(worker.offers, [&](const std::string& id) { return MayTry(tasks_.at(id), it->second, now); });
   if (next.empty()) return std::nullopt;
   LiveTask* best = &tasks_.at(next);
   best->row.fence = ++last_fence_;

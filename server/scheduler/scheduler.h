@@ -87,12 +87,14 @@ class Scheduler {
 
   // Records that the worker exists and what it offers.
   void Seen(const std::string& worker_id, std::set<std::string> offers, bool draining, absl::Time now);
+  // Who answers for the worker (judge.h); "": nobody needs to. For a worker that was seen.
+  void SetSource(const std::string& worker_id, const std::string& source);
   // Keeps the worker from new tasks, whatever it says itself, or no longer. Its running task goes on. For a worker that
   // was seen.
   void KeepFromTasks(const std::string& worker_id, bool keep);
   // Records that the worker's connection is gone: it gets no task until it is seen again. Its running task keeps its
   // lease.
-  void Disconnected(const std::string& worker_id);
+  void Disconnected(const std::string& worker_id, absl::Time now);
   // Renews the lease. Returns false if there is no such lease (any more); the worker must then drop the task.
   bool Renew(const std::string& worker_id, const std::string& task_id, int64_t fence, TaskStage stage, absl::Time now);
   // Returns whether the worker holds the present lease, and `fence` is its fence.
@@ -104,6 +106,19 @@ class Scheduler {
   // The server cannot read the payload. The attempt counts neither for the task nor against its worker, and no worker
   // gets the task until GivePayload. A task whose payload is lost more often than `max_attempts` is poisoned.
   bool LosePayload(const std::string& worker_id, const std::string& task_id, int64_t fence, absl::Time now);
+
+  // The result does not count alone (judge.h): another source has to measure it. The attempt does not count for the
+  // task, and no worker of this one's source gets the task again. `refused`: it counts against the worker, and the
+  // evidence is kept.
+  bool Again(const std::string& worker_id, const std::string& task_id, int64_t fence, const std::string& evidence,
+             bool refused, absl::Time now);
+  // Is the task queued without a worker left that may take it? Ones that have just disconnected may come back.
+  bool IsStranded(const std::string& task_id, absl::Time now) const;
+  // Could a worker of a source other than the holder's, and than those that did the task before, do it?
+  bool AnotherMay(const std::string& task_id, absl::Time now) const;
+  // End a queued task: as done by that worker, or given up for that reason.
+  void CompleteQueued(const std::string& task_id, const std::string& worker_id, absl::Time now);
+  void GiveUpQueued(const std::string& task_id, const std::string& why, absl::Time now);
 
   // Whether the task's payload may be replaced by an equivalent one: no worker has it.
   bool TakesPayload(const std::string& task_id) const;
@@ -146,6 +161,7 @@ class Scheduler {
     absl::Time ran_at;     // when this attempt was last known not to run yet
     TaskStage stage = TaskStage::kUnknown;
     std::set<std::string> tried;
+    std::set<std::string> heard;  // sources that get it no more
     bool lacks_payload = false;
     int payloads_lost = 0;
     std::vector<std::string> jobs;  // one for each waiter
@@ -157,6 +173,8 @@ class Scheduler {
   struct LiveWorker {
     WorkerView view;
     bool connected = true;
+    absl::Time gone_at;  // if it is not connected
+    std::string source;
     bool says_draining = false, kept_from_tasks = false;
     // Since its last success: keys of tasks at which it failed, and how many such tasks others have done.
     std::set<std::string> failed;
@@ -173,7 +191,9 @@ class Scheduler {
   // Returns which limit the task has reached; "" for none.
   std::string LimitReached(const LiveTask& task, absl::Time now) const;
   void EndAttempt(LiveTask& task, const std::string& evidence, bool final_error, absl::Time now);
-  bool MayTry(const LiveTask& task, const std::string& worker_id, absl::Time now) const;
+  bool MayTry(const LiveTask& task, const LiveWorker& worker, absl::Time now) const;
+  // A worker whose source was not heard, here or soon back. `but`: a source that does not count.
+  bool SomebodyMay(const LiveTask& task, const std::string& but, absl::Time now) const;
 
   const SchedulerConfig config_;
   int64_t last_fence_;

@@ -465,13 +465,42 @@ TEST_F(SchedulerTest, TasksFromBeforeARestartThatNobodyWantsLeaveAndAreNotCounte
 
 TEST_F(SchedulerTest, DisconnectedAndSilentWorkersDoNotCount) {
   Seen("w");
-  scheduler_.Disconnected("w");
+  scheduler_.Disconnected("w", now_);
   EXPECT_EQ(scheduler_.WorkersThatOffer("measure:cpu", now_), 0);
   Seen("w");
   EXPECT_EQ(scheduler_.WorkersThatOffer("measure:cpu", now_), 1);
   EXPECT_EQ(scheduler_.WorkersThatOffer("measure:cpu", now_ + absl::Seconds(61)), 0);
   scheduler_.Tick(now_ + absl::Seconds(301));
   EXPECT_TRUE(scheduler_.Workers().empty());
+}
+
+TEST_F(SchedulerTest, AResultThatNeedsASecondOpinionGoesToAnotherSourceAndDoesNotCount) {
+  for (const char* worker : {"a", "a2", "b"}) Seen(worker);
+  scheduler_.SetSource("a", "token a");
+  scheduler_.SetSource("a2", "token a");
+  scheduler_.SetSource("b", "token b");
+  const std::string id = Add("k");
+  const TaskRow first = *scheduler_.Assign("a", now_);
+  EXPECT_TRUE(scheduler_.AnotherMay(id, now_));
+  EXPECT_FALSE(scheduler_.Again("b", id, first.fence, "", false, now_)) << "it does not hold the lease";
+  ASSERT_TRUE(scheduler_.Again("a", id, first.fence, "", false, now_));
+  EXPECT_EQ(scheduler_.Find(id)->attempts, 0);
+  for (const char* worker : {"a", "a2"}) EXPECT_FALSE(scheduler_.Assign(worker, now_).has_value()) << worker;
+  EXPECT_FALSE(scheduler_.IsStranded(id, now_));
+  const TaskRow second = *scheduler_.Assign("b", now_);
+  EXPECT_GT(second.fence, first.fence);
+  EXPECT_FALSE(scheduler_.AnotherMay(id, now_));
+  ASSERT_TRUE(scheduler_.Again("b", id, second.fence, "half as long", true, now_));
+  EXPECT_TRUE(scheduler_.IsStranded(id, now_));
+  Seen("believed");
+  EXPECT_FALSE(scheduler_.IsStranded(id, now_));
+  scheduler_.Disconnected("believed", now_);
+  EXPECT_FALSE(scheduler_.IsStranded(id, now_ + absl::Seconds(19))) << "it may come back";
+  EXPECT_TRUE(scheduler_.IsStranded(id, now_ + absl::Seconds(21)));
+  scheduler_.CompleteQueued(id, "a", now_);
+  EXPECT_EQ(scheduler_.Find(id)->state, TaskPhase::kDone);
+  EXPECT_EQ(scheduler_.Find(id)->worker, "a");
+  EXPECT_FALSE(scheduler_.Assign("a2", now_).has_value());
 }
 
 }  // namespace

@@ -155,30 +155,37 @@ absl::StatusOr<std::string> MeasureExecutor::Execute(const v1::Task& task, const
   if (request.has_plans()) return RunPlans(task, request.plans(), folder, context);
   BundleFiles files(folder);
   for (const v1::MeasureItem& item : request.items()) RETURN_IF_ERROR(files.Add(item.bundle()));
+  BundleFiles sentinel(folder);
+  if (!request.sentinel().empty()) RETURN_IF_ERROR(sentinel.Add(request.sentinel()));
   ChildOptions options;
   options.deadline = options_.deadline;
   if (task.timeout_ms() > 0) options.deadline = std::min(options.deadline, absl::Milliseconds(task.timeout_ms()));
   options.cancelled = context.cancelled;
   const int threads = task.threads() > 0 ? task.threads() : options_.default_threads;
   std::vector<std::string> command = Command(task, threads);
+  if (request.canaries()) command.emplace_back("--canaries");
+  for (const std::string& path : sentinel.paths()) command.insert(command.end(), {"--sentinel", path});
   command.insert(command.end(), files.paths().begin(), files.paths().end());
   absl::StatusOr<ChildResult> child = RunChild(command, options);
   if (!child.ok())
     return absl::UnavailableError(absl::StrCat("cannot measure: ", std::string(child.status().message())));
   if (!child->ok()) return ErrorOf(*child, task);
   ASSIGN_OR_RETURN(const std::vector<MeasureSummary> summaries, SummariesFromJson(child->stdout_text));
-  if (static_cast<int>(summaries.size()) != request.items_size()) {
-    return absl::InternalError(absl::StrCat("the measuring process printed ", summaries.size(), " summaries of ",
-                                            request.items_size(), " bundles"));
+  const int expected = request.items_size() + (request.sentinel().empty() ? 0 : 1);
+  if (static_cast<int>(summaries.size()) != expected) {
+    return absl::InternalError(
+        absl::StrCat("the measuring process printed ", summaries.size(), " summaries of ", expected, " bundles"));
   }
   v1::MeasureResults results;
   for (const MeasureSummary& summary : summaries) {
-    v1::MeasureResult& result = *results.add_results();
+    const bool is_item = results.results_size() < request.items_size();
+    v1::MeasureResult& result = is_item ? *results.add_results() : *results.mutable_sentinel();
     for (double sample : summary.samples_ns) result.add_samples_ns(sample);
     result.set_min_ns(summary.min_ns);
     result.set_median_ns(summary.median_ns);
     result.set_p90_ns(summary.p90_ns);
     result.set_peak_ratio(summary.peak_ratio);
+    *result.mutable_outputs() = {summary.outputs.begin(), summary.outputs.end()};
   }
   return results.SerializeAsString();
 }

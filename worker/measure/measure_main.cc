@@ -5,9 +5,11 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <limits>
 #include <memory>
 #include <string>
 #include <utility>
@@ -33,6 +35,8 @@ constexpr size_t kLeastSamples = 9, kMostSamples = 40;
 constexpr absl::Duration kBudget = absl::Milliseconds(600);  // kFewestSamples suffice after this time
 constexpr size_t kFewestSamples = 3;
 constexpr int64_t kPeakIterations = 1000;  // about 10 µs
+constexpr size_t kSentinelSamples = 9;     // of which the shortest counts
+constexpr int64_t kMostOutputs = 32;       // that are printed, of one kernel
 
 // A bundle with its operands in place, whose caches can be flushed.
 class Subject {
@@ -55,6 +59,10 @@ class Subject {
       const void* place = session.output(static_cast<int>(i));
       subject->outputs_.push_back(const_cast<void*>(place));
       subject->touched_.emplace_back(place, manifest.buffers[manifest.outputs[i].buffer].size_bytes);
+      const Binding& output = manifest.outputs[i];
+      // Elements behind an extent that a run finds out are undefined.
+      const bool is_fixed = std::all_of(output.extents.begin(), output.extents.end(), [](int e) { return e < 0; });
+      if (is_fixed) subject->results_.emplace_back(output.dtype, output.shape, place, subject->bundle_);
     }
     const absl::string_view weights = subject->bundle_->reader()->weights();
     subject->touched_.emplace_back(weights.data(), static_cast<int64_t>(weights.size()));
@@ -87,17 +95,35 @@ class Subject {
 
   const std::vector<Sample>& samples() const { return samples_; }
 
+  // Returns numbers of the last run, evenly chosen from all outputs.
+  std::vector<double> SomeOutputs() const {
+    int64_t all = 0;
+    for (const Tensor& result : results_) all += result.num_elements();
+    std::vector<double> some;
+    for (int64_t n = 0; n < std::min(all, kMostOutputs); ++n) {
+      int64_t element = n * all / std::min(all, kMostOutputs);
+      size_t r = 0;
+      for (; element >= results_[r].num_elements(); ++r) element -= results_[r].num_elements();
+      const double value = results_[r].GetDouble(element);
+      some.push_back(std::isfinite(value) ? value : std::numeric_limits<double>::quiet_NaN());
+    }
+    return some;
+  }
+
  private:
   std::shared_ptr<const Bundle> bundle_;
   std::unique_ptr<Session> session_;
   std::unique_ptr<ThreadTeam> team_;  // the session's threads
   std::vector<const void*> inputs_;
   std::vector<void*> outputs_;
+  std::vector<Tensor> results_;  // in `outputs_`
   std::vector<std::pair<const void*, int64_t>> touched_;
   std::vector<Sample> samples_;
 };
 
-absl::StatusOr<std::string> MeasureKernels(const std::vector<std::string>& paths, int threads) {
+// `canaries`: summaries have outputs, too. `sentinel`, unless empty, is one more bundle, whose summary is last.
+absl::StatusOr<std::string> MeasureKernels(const std::vector<std::string>& paths, int threads, bool canaries,
+                                           const std::string& sentinel) {
   ASSIGN_OR_RETURN(InstructionSet isa, HostInstructionSet());
   std::vector<std::unique_ptr<Subject>> subjects;
   for (const std::string& path : paths) {
@@ -115,7 +141,16 @@ absl::StatusOr<std::string> MeasureKernels(const std::vector<std::string>& paths
     for (const auto& subject : subjects) RETURN_IF_ERROR(subject->TakeSample(isa));
   }
   std::vector<MeasureSummary> summaries;
-  for (const auto& subject : subjects) summaries.push_back(Summarize(subject->samples()));
+  if (!sentinel.empty()) {
+    ASSIGN_OR_RETURN(std::unique_ptr<Subject> subject, Subject::Open(sentinel, threads));
+    RETURN_IF_ERROR(subject->Run());
+    for (size_t i = 0; i < kSentinelSamples; ++i) RETURN_IF_ERROR(subject->TakeSample(isa));
+    subjects.push_back(std::move(subject));
+  }
+  for (const auto& subject : subjects) {
+    summaries.push_back(Summarize(subject->samples()));
+    if (canaries) summaries.back().outputs = subject->SomeOutputs();
+  }
   return SummariesToJson(summaries);
 }
 
@@ -127,6 +162,8 @@ int main(int argc, char** argv) {
   enum class What { kKernels, kTimeModels, kVerifyModel, kTimePlans } what = What::kKernels;
   std::string kind = "cpu";  // of the bundles
   std::string job;           // for people: process lists and this program's last words name it
+  std::string sentinel;
+  bool canaries = false;
   std::vector<std::string> paths;
   bool well_formed = true;
   for (int i = 1; i < argc; ++i) {
@@ -138,6 +175,11 @@ int main(int argc, char** argv) {
       what = What::kVerifyModel;
     } else if (std::strcmp(argv[i], "--plans") == 0) {
       what = What::kTimePlans;
+    } else if (std::strcmp(argv[i], "--canaries") == 0) {
+      canaries = true;
+    } else if (std::strcmp(argv[i], "--sentinel") == 0) {
+      well_formed = well_formed && ++i < argc;
+      if (well_formed) sentinel = argv[i];
     } else if (std::strcmp(argv[i], "--confine") == 0) {
       well_formed = well_formed && ++i < argc;
       if (well_formed) kind = argv[i];
@@ -152,7 +194,7 @@ int main(int argc, char** argv) {
   if (what == What::kKernels ? paths.empty() || threads == 0 : paths.size() != bundles) well_formed = false;
   if (!well_formed) {
     std::fprintf(stderr,
-                 "usage: fusion-measure BUNDLE... [--threads N] [--job ID]\n"
+                 "usage: fusion-measure BUNDLE... [--threads N] [--canaries] [--sentinel BUNDLE] [--job ID]\n"
                  "       fusion-measure --models BUNDLE UNFUSED [--threads N] [--job ID]\n"
                  "       fusion-measure --verify BUNDLE REFERENCE [--threads N] [--job ID]\n"
                  "       fusion-measure --plans BUNDLE [--threads N] [--job ID]\n"
@@ -160,7 +202,9 @@ int main(int argc, char** argv) {
                  "confinement [cpu]\n");
     return 2;
   }
-  if (const absl::Status confined = fusion::Confine(kind, paths); !confined.ok()) {
+  std::vector<std::string> readable = paths;
+  if (!sentinel.empty()) readable.push_back(sentinel);
+  if (const absl::Status confined = fusion::Confine(kind, readable); !confined.ok()) {
     std::fprintf(stderr, "%s%s\n", job.c_str(), std::string(confined.message()).c_str());
     return 1;
   }
@@ -175,7 +219,7 @@ int main(int argc, char** argv) {
       case What::kKernels:
         break;
     }
-    return fusion::MeasureKernels(paths, threads);
+    return fusion::MeasureKernels(paths, threads, canaries, sentinel);
   };
   const absl::StatusOr<std::string> text = run();
   if (!text.ok()) {

@@ -44,6 +44,25 @@ TEST(FusionMeasure, PairsBundles) {
   for (const MeasureSummary& summary : *summaries) EXPECT_GE(summary.samples_ns.size(), 3);
 }
 
+TEST(FusionMeasure, ASentinelIsTimedTooAndCanariesAreTheSameInEachRun) {
+  const std::string path = testing::TempDir() + "/measure_test_canaries.fusion";
+  ASSERT_TRUE(RunProgram({FUSION_MAKE_TINY_BUNDLE, path}).ok());
+  std::vector<std::vector<double>> outputs;
+  for (int run = 0; run < 2; ++run) {
+    const ChildResult child = RunProgram({FUSION_MEASURE, "--canaries", "--sentinel", path, path, "--threads", "1"});
+    ASSERT_TRUE(child.ok()) << child.Describe() << child.stderr_text;
+    const auto summaries = SummariesFromJson(child.stdout_text);
+    ASSERT_TRUE(summaries.ok()) << summaries.status();
+    ASSERT_EQ(summaries->size(), 2u) << "the sentinel is last";
+    for (const MeasureSummary& summary : *summaries) outputs.push_back(summary.outputs);
+  }
+  ASSERT_FALSE(outputs[0].empty());
+  EXPECT_LE(outputs[0].size(), 32u);
+  for (const std::vector<double>& other : outputs) EXPECT_EQ(other, outputs[0]);
+  const ChildResult plain = RunProgram({FUSION_MEASURE, path, "--threads", "1"});
+  EXPECT_TRUE(SummariesFromJson(plain.stdout_text)->front().outputs.empty()) << "they were not asked for";
+}
+
 TEST(FusionMeasure, TimesModelsInTurns) {
   const std::string path = testing::TempDir() + "/measure_test_models.fusion";
   ASSERT_TRUE(RunProgram({FUSION_MAKE_TINY_BUNDLE, path}).ok());

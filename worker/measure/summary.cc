@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <nlohmann/json.hpp>
 #include <utility>
 
@@ -52,6 +53,7 @@ std::string SummariesToJson(const std::vector<MeasureSummary>& summaries) {
                    {"median_ns", summary.median_ns},
                    {"p90_ns", summary.p90_ns},
                    {"peak_ratio", summary.peak_ratio}});
+    if (!summary.outputs.empty()) all.back()["outputs"] = summary.outputs;  // NaN becomes null
   }
   return all.dump();
 }
@@ -77,6 +79,11 @@ absl::StatusOr<MeasureSummary> SummaryFromJson(const nlohmann::json& json) {
       return absl::InvalidArgumentError(std::string("the measuring process printed no ") + name);
     }
     *value = found->get<double>();
+  }
+  if (const auto outputs = json.find("outputs"); outputs != json.end() && outputs->is_array()) {
+    for (const auto& output : *outputs) {
+      summary.outputs.push_back(output.is_number() ? output.get<double>() : std::numeric_limits<double>::quiet_NaN());
+    }
   }
   if (summary.samples_ns.empty() || !(summary.median_ns > 0)) {
     return absl::InvalidArgumentError("the measuring process took no sample");

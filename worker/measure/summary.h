@@ -18,7 +18,8 @@ struct Sample {
 struct MeasureSummary {
   std::vector<double> samples_ns;  // the samples that were kept, in the order they were taken
   double min_ns = 0, median_ns = 0, p90_ns = 0;
-  double peak_ratio = 0;  // median peak of the kept samples over the best peak; 1: an undisturbed machine
+  double peak_ratio = 0;        // median peak of the kept samples over the best peak; 1: an undisturbed machine
+  std::vector<double> outputs;  // numbers that the kernel computed, where they were asked for; NaN: one is not finite
 };
 
 // Drops samples whose peak is below 0.85 of the best, unless fewer than a third would remain. `samples` must not be

@@ -1,5 +1,7 @@
 #include "worker/measure/summary.h"
 
+#include <cmath>
+
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -32,6 +34,17 @@ TEST(Settled, NeedsSamplesAndAgreement) {
   EXPECT_FALSE(Settled({{100, 1}, {100, 1}}, 3));
   EXPECT_TRUE(Settled({{100, 1}, {100, 1}, {100.5, 1}}, 3));
   EXPECT_FALSE(Settled({{100, 1}, {120, 1}, {140, 1}}, 3));
+}
+
+TEST(SummaryJson, OutputsThatAreNotFiniteStayInTheirPlaces) {
+  MeasureSummary summary = Summarize({{10, 100}});
+  summary.outputs = {1.5, std::nan(""), -3};
+  const auto back = SummariesFromJson(SummariesToJson({summary, Summarize({{10, 100}})}));
+  ASSERT_TRUE(back.ok()) << back.status();
+  ASSERT_EQ(back->at(0).outputs.size(), 3u);
+  EXPECT_TRUE(std::isnan(back->at(0).outputs[1]));
+  EXPECT_EQ(back->at(0).outputs[2], -3);
+  EXPECT_TRUE(back->at(1).outputs.empty());
 }
 
 TEST(SummaryJson, RoundTripsAndRefusesOtherText) {

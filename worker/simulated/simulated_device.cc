@@ -50,6 +50,27 @@ absl::StatusOr<std::string> SimulatedBuildExecutor::Execute(const v1::Task&, con
   return result.SerializeAsString();
 }
 
+absl::StatusOr<v1::MeasureResult> SimulatedMeasureExecutor::Measure(const std::string& bytes, bool outputs) const {
+  ASSIGN_OR_RETURN(const std::shared_ptr<const BundleReader> bundle, BundleReader::FromBytes(bytes));
+  const std::map<std::string, std::string>& options = bundle->manifest().options;
+  const auto kernel = options.find("kernel");
+  const auto estimate = options.find("estimate_ns");
+  double estimate_ns = 0;
+  if (kernel == options.end() || estimate == options.end() || !absl::SimpleAtod(estimate->second, &estimate_ns) ||
+      !std::isfinite(estimate_ns) || estimate_ns <= 0) {
+    return absl::InvalidArgumentError("the bundle says no kernel or no estimate_ns: it is no measurement");
+  }
+  const double factor = Factor(seed_, kernel->second);
+  const double latency_ns = estimate_ns * factor * pace_;
+  v1::MeasureResult result;
+  result.add_samples_ns(latency_ns);
+  result.set_min_ns(latency_ns);
+  result.set_median_ns(latency_ns);
+  result.set_p90_ns(latency_ns);
+  if (outputs) result.add_outputs(factor);
+  return result;
+}
+
 absl::StatusOr<std::string> SimulatedMeasureExecutor::Execute(const v1::Task&, const std::string& payload,
                                                               const TaskContext& context) {
   const absl::Time end = SteadyNow() + measurement_;
@@ -67,21 +88,10 @@ absl::StatusOr<std::string> SimulatedMeasureExecutor::Execute(const v1::Task&, c
     return results.SerializeAsString();
   }
   for (const v1::MeasureItem& item : request.items()) {
-    ASSIGN_OR_RETURN(const std::shared_ptr<const BundleReader> bundle, BundleReader::FromBytes(item.bundle()));
-    const std::map<std::string, std::string>& options = bundle->manifest().options;
-    auto kernel = options.find("kernel");
-    auto estimate = options.find("estimate_ns");
-    double estimate_ns = 0;
-    if (kernel == options.end() || estimate == options.end() || !absl::SimpleAtod(estimate->second, &estimate_ns) ||
-        !std::isfinite(estimate_ns) || estimate_ns <= 0) {
-      return absl::InvalidArgumentError("the bundle says no kernel or no estimate_ns: it is no measurement");
-    }
-    const double latency_ns = estimate_ns * Factor(seed_, kernel->second);
-    v1::MeasureResult& result = *results.add_results();
-    result.add_samples_ns(latency_ns);
-    result.set_min_ns(latency_ns);
-    result.set_median_ns(latency_ns);
-    result.set_p90_ns(latency_ns);
+    ASSIGN_OR_RETURN(*results.add_results(), Measure(item.bundle(), request.canaries()));
+  }
+  if (!request.sentinel().empty()) {
+    ASSIGN_OR_RETURN(*results.mutable_sentinel(), Measure(request.sentinel(), request.canaries()));
   }
   for (absl::Duration left = measurement_; left > absl::ZeroDuration(); left = end - SteadyNow()) {
     if (context.cancelled()) return absl::CancelledError("the measurement was cancelled");

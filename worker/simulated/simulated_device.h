@@ -23,18 +23,23 @@ class SimulatedBuildExecutor : public TaskExecutor {
                                       const TaskContext& context) override;
 };
 
-// Executes MEASURE tasks: sleeps for `measurement`, whatever is measured, and answers with one sample. It says of a
-// whole model that it was not run. Fails with
+// Executes MEASURE tasks: sleeps for `measurement`, whatever is measured, and answers with one sample, which takes
+// `pace` times as long as it should (1: an honest device). It says of a whole model that it was not run. Fails with
 // INVALID_ARGUMENT if the bundle's options lack `kernel` or `estimate_ns` (runtime/bundle/FORMAT.md).
 class SimulatedMeasureExecutor : public TaskExecutor {
  public:
-  SimulatedMeasureExecutor(int64_t seed, absl::Duration measurement) : seed_(seed), measurement_(measurement) {}
+  SimulatedMeasureExecutor(int64_t seed, absl::Duration measurement, double pace = 1)
+      : seed_(seed), measurement_(measurement), pace_(pace) {}
   absl::StatusOr<std::string> Execute(const v1::Task& task, const std::string& payload,
                                       const TaskContext& context) override;
 
  private:
+  // Measures one bundle; `outputs`: with a number that it computes.
+  absl::StatusOr<v1::MeasureResult> Measure(const std::string& bundle, bool outputs) const;
+
   const int64_t seed_;
   const absl::Duration measurement_;
+  const double pace_;
 };
 
 }  // namespace fusion

@@ -55,6 +55,23 @@ TEST(SimulatedDevice, LatencyIsAFunctionOfSeedKernelAndEstimate) {
   }
 }
 
+TEST(SimulatedDevice, ASentinelIsAnsweredAndAPaceIsOfTheTimesAlone) {
+  v1::MeasurePayload payload;
+  ASSERT_TRUE(payload.ParseFromString(Question({{"kernel", "a"}, {"estimate_ns", "1000"}})));
+  payload.set_sentinel(payload.items(0).bundle());
+  payload.set_canaries(true);
+  std::vector<v1::MeasureResults> results;
+  for (const double pace : {1.0, 0.5}) {
+    SimulatedMeasureExecutor device(1, absl::ZeroDuration(), pace);
+    const auto bytes = device.Execute({}, payload.SerializeAsString(), NeverCancelled());
+    ASSERT_TRUE(bytes.ok() && results.emplace_back().ParseFromString(*bytes));
+    EXPECT_EQ(results.back().sentinel().median_ns(), results.back().results(0).median_ns());
+  }
+  EXPECT_DOUBLE_EQ(results[1].results(0).median_ns(), results[0].results(0).median_ns() / 2);
+  ASSERT_EQ(results[0].results(0).outputs_size(), 1);
+  EXPECT_EQ(results[1].results(0).outputs(0), results[0].results(0).outputs(0));
+}
+
 TEST(SimulatedDevice, WaitsAndCanBeStopped) {
   const std::string question = Question({{"kernel", "a"}, {"estimate_ns", "1000"}});
   EXPECT_TRUE(SimulatedMeasureExecutor(1, absl::Milliseconds(1)).Execute({}, question, NeverCancelled()).ok());
