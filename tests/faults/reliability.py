@@ -88,7 +88,7 @@ def restart(options, save):
         run.server.wait_until(lambda: not run.unfinished(), "the job ends")
         run.server.kill()
         with sqlite3.connect(run.server.state / "fusion.db") as db:
-            columns = [row[1] for row in db.execute("PRAGMA table_info(jobs)") if row[1] not in ("number", "id", "key")]
+            columns = [row[1] for row in db.execute("PRAGMA table_info(jobs)") if row[1] not in ("number", "id", "key", "request_id")]
             for table, own in (("jobs", "id, key"), ("job_events", "job_id")):
                 others = columns if table == "jobs" else ["seq", "event"]
                 new = "id || '-' || n, key || '-' || n" if table == "jobs" else "job_id || '-' || n"
@@ -123,6 +123,7 @@ def first_dispatch(run, began):
         while fence(db) == before:
             time.sleep(0.01)
         seconds = time.monotonic() - began
+    run.server.wait_until(lambda: not run.unfinished(), "the job ends")  # else the next start waits for this worker's lease
     run.workers[0].kill()
     run.workers[0].wait()
     return seconds
