@@ -24,9 +24,6 @@ constexpr int kMostValues = 6;
 constexpr double kTeam = 5.5;
 // A threadgroup tile beside its accumulators: operands of steps that the compiler overlaps, and addresses of slices.
 constexpr double kThreadgroupTile = 40;
-// Operands of further steps that a work-item keeps, for each of its rows and columns, where it has few results.
-constexpr double kFewResultsOperand = 3.7, kSomeResultsOperand = 1.4;
-constexpr int kFewResults = 4, kSomeResults = 8;
 // A copy of a slice whose turns are all unrolled keeps their addresses from one slice to the next; a longer one
 // computes them in a loop. A vector that is not copied asynchronously stays in registers until the slice before has
 // been read.
@@ -90,14 +87,8 @@ double CopyRegisters(const Step& copy, bool waits, int work_items, int lanes) {
 double ThreadgroupTileRegisters(const ThreadgroupTile& tile, int work_items, const DeviceModel& device) {
   const bool waits = tile.buffers == 1 || !device.async_copies;
   const FragmentProduct& product = tile.product;
-  const int results = tile.rows * tile.columns * product.rows * product.columns / product.work_items;
-  double registers = kThreadgroupTile + static_cast<double>(results);
-  if (!product.fragments()) {
-    const double of_each = results <= kFewResults    ? kFewResultsOperand
-                           : results <= kSomeResults ? kSomeResultsOperand
-                                                     : 0;
-    registers += of_each * (tile.rows + tile.columns);
-  }
+  double registers = kThreadgroupTile;
+  registers += static_cast<double>(tile.rows * tile.columns * product.rows * product.columns / product.work_items);
   for (const Step& copy : tile.shared_copies) {
     registers += CopyRegisters(copy, waits, work_items, LanesOf(device));
   }

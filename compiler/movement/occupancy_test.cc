@@ -47,23 +47,6 @@ TEST(EstimateOccupancy, AccumulatorsAndSlicesOfAProductLeaveRoomForFewer) {
   EXPECT_GT(occupancy->demand.registers, tile->rows * tile->columns + 20);
 }
 
-// A work-item of few results keeps the operands of several steps, so that four results take more registers than they do
-// among sixteen.
-TEST(EstimateOccupancy, FewResultsKeepTheOperandsOfFurtherSteps) {
-  Kernel kernel = Scheduled(kProduct, A100());
-  const auto registers = [&](int rows, int columns) {
-    auto* tile = kernel.phases[0].steps[0].As<ThreadgroupTile>();
-    tile->rows = rows;
-    tile->columns = columns;
-    return EstimateOccupancy(kernel, A100())->demand.registers;
-  };
-  const int sixteen = registers(4, 4);
-  EXPECT_NEAR(registers(2, 2) - sixteen, 4 - 16 + 3.7 * 4, 1);
-  EXPECT_NEAR(registers(1, 1) - sixteen, 1 - 16 + 3.7 * 2, 1);
-  EXPECT_NEAR(registers(2, 4) - sixteen, 8 - 16 + 1.4 * 6, 1);
-  EXPECT_EQ(registers(8, 4) - sixteen, 16);
-}
-
 TEST(EstimateOccupancy, TheLaunchThatHasLeastCounts) {
   Kernel both = Scheduled(kProduct, A100());
   const Kernel map = Scheduled(kMap, A100());
