@@ -15,10 +15,10 @@ namespace {
 
 constexpr int kExitNoDevice = 3;  // the exit code of fusion-worker --describe
 
-std::string LastWords(const std::string& text) {
+// As LastWords, but short.
+std::string InShort(const std::string& text) {
   constexpr size_t kMostBytes = 300;
-  const std::string words(absl::StripAsciiWhitespace(text));
-  return words.size() <= kMostBytes ? words : absl::StrCat("…", words.substr(words.size() - kMostBytes));
+  return LastWords(absl::StripAsciiWhitespace(text), kMostBytes);
 }
 
 }  // namespace
@@ -148,12 +148,12 @@ std::vector<std::string> LocalDevices::Describe(const std::string& kind, LocalDe
     return command;
   }
   if (child->exit_code == kExitNoDevice) {
-    device->words = LastWords(child->stderr_text);
+    device->words = InShort(child->stderr_text);
     return {};
   }
   device->words = absl::StrCat("looking for it failed: fusion-worker --describe --kinds ", kind, " ",
                                child->ok() ? "printed no device model" : child->Describe(),
-                               child->stderr_text.empty() ? "" : ". It said: ", LastWords(child->stderr_text));
+                               child->stderr_text.empty() ? "" : ". It said: ", InShort(child->stderr_text));
   if (kind != "cpu") {
     absl::StrAppend(&device->words, ". Its driver is at fault; fusiond looks again when it is started again");
     return {};

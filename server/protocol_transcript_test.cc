@@ -4,7 +4,7 @@
 //
 // Each version of the protocol (proto/worker_protocol.h) gets a transcript when it is new, by
 // RECORD_TRANSCRIPT=server/testing/transcripts/NAME.txt; transcripts of the versions that the server still speaks stay.
-// That of protocol 2 was written later, with the proto files of its time: the conversation of protocol 3 without the
+// The transcript of protocol 2 was written later, with the proto files of its time: the conversation of protocol 3 without the
 // fields that these did not have.
 #include <gmock/gmock.h>
 #include <google/protobuf/text_format.h>

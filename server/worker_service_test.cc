@@ -40,7 +40,9 @@ TEST_F(WorkerServiceTest, ServesItsOwnProtocolAndTheOneBefore) {
     const grpc::Status status = client_->worker->Synchronize(&context, request, &response);
     const bool served = protocol == kOldestWorkerProtocol || protocol == kWorkerProtocol;
     EXPECT_EQ(status.ok(), served) << protocol << ": " << status.error_message();
-    if (!served) EXPECT_THAT(status.error_message(), HasSubstr("update the older of the two"));
+    if (!served) {
+      EXPECT_THAT(status.error_message(), HasSubstr("update the older of the two"));
+    }
   }
 }
 

@@ -1,9 +1,11 @@
 #include <algorithm>
 #include <bit>
 #include <cstring>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "db/stores/sqlite_store.h"
+#include "runtime/base/quantile.h"
 #include "runtime/base/status_macros.h"
 
 namespace fusion {
@@ -22,11 +24,8 @@ std::vector<double> UnpackDoubles(const std::string& bytes) {
   return values;
 }
 
-double UpperMedian(std::vector<double> medians) {
-  const auto middle = medians.begin() + static_cast<std::ptrdiff_t>(medians.size() / 2);
-  std::nth_element(medians.begin(), middle, medians.end());
-  return *middle;
-}
+// The larger middle one of an even number.
+double UpperMedian(std::vector<double> medians) { return Quantile(std::move(medians), 0.5); }
 
 // Collects rows that arrive sorted by question, and passes the median latency of each question to `take`.
 struct MedianOfEachQuestion {

@@ -5,8 +5,10 @@
 #include <csignal>
 #include <filesystem>
 #include <fstream>
+#include <memory>
 #include <mutex>
 #include <set>
+#include <string>
 
 #include "db/sqlite/connection.h"
 #include "db/stores/store.h"
@@ -82,19 +84,29 @@ TEST(SqliteStore, ALargeDatabaseIsCheckedWhileItIsInUse) {
   EXPECT_EQ((*store)->CheckTheRest([] { return false; }).code(), absl::StatusCode::kDataLoss);
 }
 
+// A new store, and the statements that it prepares.
+struct StatementRecorder {
+  explicit StatementRecorder(const std::string& name) : path(testing::TempDir() + name) {
+    for (const char* suffix : {"", "-wal", "-shm"}) std::filesystem::remove(path + suffix);
+    SqliteStoreOptions options;
+    options.on_statement = [this](const std::string& sql) {
+      std::lock_guard<std::mutex> lock(mutex);
+      statements.insert(sql);
+    };
+    store = OpenSqliteStore(path, options).value();
+  }
+
+  const std::string path;
+  std::mutex mutex;
+  std::set<std::string> statements;
+  std::unique_ptr<Store> store;
+};
+
 // No statement that the server uses while it compiles may read all measurements. The statements are those that the
 // store really prepares.
 TEST(SqliteStore, NoQuestionScansTheMeasurements) {
-  const std::string path = testing::TempDir() + "plans.db";
-  for (const char* suffix : {"", "-wal", "-shm"}) std::filesystem::remove(path + suffix);
-  std::mutex mutex;
-  std::set<std::string> statements;
-  SqliteStoreOptions options;
-  options.on_statement = [&](const std::string& sql) {
-    std::lock_guard<std::mutex> lock(mutex);
-    statements.insert(sql);
-  };
-  const auto store = OpenSqliteStore(path, options).value();
+  StatementRecorder recorder("plans.db");
+  const auto& store = recorder.store;
   MeasurementRow row{"q", "m", "dev", "Conv", 1, 1, 1, 1, {1}, "w", "clang", 1, 5, "workload", "structure", "tile=1"};
   row.task = "t";
   ASSERT_TRUE(store->PutWorker({"w", "host", "cpu", "dev", "{}", 1}).ok());
@@ -113,7 +125,7 @@ TEST(SqliteStore, NoQuestionScansTheMeasurements) {
   ASSERT_TRUE(store->PutDrainedWorker(quarantine).ok());
   ASSERT_TRUE(store->RemoveDrainedWorker("a source").ok());
 
-  const auto connection = Connection::Open(path, Connection::Mode::kReadOnly).value();
+  const auto connection = Connection::Open(recorder.path, Connection::Mode::kReadOnly).value();
   int about_measurements = 0;
   const auto scans = [&](const std::string& sql) {
     std::string found;
@@ -128,29 +140,21 @@ TEST(SqliteStore, NoQuestionScansTheMeasurements) {
                     .ok());
     return found;
   };
-  for (const std::string& sql : statements) EXPECT_EQ(scans(sql), "");
+  for (const std::string& sql : recorder.statements) EXPECT_EQ(scans(sql), "");
   EXPECT_GE(about_measurements, 8) << "the test no longer sees the store's statements";
   EXPECT_NE(scans("SELECT COUNT(*) FROM measurements WHERE worker = 'w'"), "") << "the check cannot fail";
 }
 
 // A sweep reads indices, not the rows of jobs, which hold requests; nor does a start read jobs that have ended.
 TEST(SqliteStore, NoSweepAndNoStartReadsEveryJob) {
-  const std::string path = testing::TempDir() + "sweep.db";
-  for (const char* suffix : {"", "-wal", "-shm"}) std::filesystem::remove(path + suffix);
-  std::mutex mutex;
-  std::set<std::string> statements;
-  SqliteStoreOptions options;
-  options.on_statement = [&](const std::string& sql) {
-    std::lock_guard<std::mutex> lock(mutex);
-    statements.insert(sql);
-  };
-  const auto store = OpenSqliteStore(path, options).value();
+  StatementRecorder recorder("sweep.db");
+  const auto& store = recorder.store;
   ASSERT_TRUE(store->UnfinishedJobs().ok() && store->UnfinishedTasks().ok());
   ASSERT_TRUE(store->ScanReferences([](const Reference&) {}, [](const std::string&, const std::string&) {}).ok());
   ASSERT_TRUE(store->ExpireOldestJobs(5).ok() && store->ExpireRows({1, 1, 1}, 5).ok());
-  const auto connection = Connection::Open(path, Connection::Mode::kReadOnly).value();
+  const auto connection = Connection::Open(recorder.path, Connection::Mode::kReadOnly).value();
   int scans = 0;
-  for (const std::string& sql : statements) {
+  for (const std::string& sql : recorder.statements) {
     if (sql.find("jobs") == std::string::npos) continue;
     const absl::Status explained = connection->Query("EXPLAIN QUERY PLAN " + sql, {}, [&](const SqlRow& step) {
       const std::string detail = step.Text(3);

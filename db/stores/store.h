@@ -339,10 +339,10 @@ class Store {
   virtual absl::Status RemoveDrainedWorker(const std::string& name) = 0;
   virtual absl::StatusOr<std::vector<DrainedWorkerRow>> DrainedWorkers() = 0;  // by name
 
-  // Profile. Quarantined rows answer no question; ScanMeasurements shows them. MedianLatencies answers parallel to the
-  // keys: the median of the rows' medians (the larger middle one of an even number), or nullopt without rows. Appends
-  // the rows that are missing, and returns how many it appended. Rows with the same question, worker, time and samples
-  // are the same measurement.
+  // Profile. Quarantined rows answer no question; ScanMeasurements shows them. MergeMeasurements appends the rows that
+  // are missing, and returns how many it appended; rows with the same question, worker, time and samples are the same
+  // measurement. MedianLatencies answers parallel to the keys: the median of the rows' medians (the larger middle one
+  // of an even number), or nullopt without rows.
   virtual absl::StatusOr<int64_t> MergeMeasurements(absl::Span<const MeasurementRow> rows) = 0;
   virtual absl::StatusOr<std::vector<std::optional<double>>> MedianLatencies(absl::Span<const std::string> keys) = 0;
   virtual absl::Status ScanMeasurements(const MeasurementFilter& filter,

@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "runtime/base/quantile.h"
 
 namespace fusion {
 namespace {
@@ -20,12 +21,7 @@ void Remember(std::deque<T>* all, T one, size_t most) {
   if (all->size() > most) all->pop_front();
 }
 
-double Median(std::vector<double> values) {
-  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-  std::nth_element(values.begin(), middle, values.end());
-  return *middle;
-}
-double Median(const std::deque<double>& values) { return Median(std::vector<double>(values.begin(), values.end())); }
+double Median(const std::deque<double>& values) { return Quantile({values.begin(), values.end()}, 0.5); }
 
 bool Near(double a, double b, double factor) { return a > 0 && b > 0 && a <= b * factor && b <= a * factor; }
 
@@ -96,7 +92,7 @@ bool HasOutlier(const std::deque<double>& known, const Opinion& opinion) {
   const double median = Median(known);
   std::vector<double> deviations;
   for (const double ratio : known) deviations.push_back(std::abs(ratio - median));
-  const double limit = 3 * Median(std::move(deviations));
+  const double limit = 3 * Quantile(std::move(deviations), 0.5);
   const std::vector<double> ratios = LogRatios(opinion);
   return std::any_of(ratios.begin(), ratios.end(), [&](double ratio) { return std::abs(ratio - median) > limit; });
 }

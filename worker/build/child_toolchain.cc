@@ -8,7 +8,6 @@
 #include <utility>
 #include <vector>
 
-#include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 #include "compiler/backends/process/child_process.h"
@@ -23,10 +22,24 @@ namespace {
 constexpr int64_t kMostBinaryBytes = int64_t{1} << 30;
 constexpr int64_t kMostErrorBytes = 64 << 10;
 
-std::string LastWords(const std::string& text) {
-  constexpr size_t kMaxBytes = 1500;
-  return text.size() <= kMaxBytes ? text : absl::StrCat("…", text.substr(text.size() - kMaxBytes));
-}
+// A new folder for one process, which goes with this object.
+class WorkFolder {
+ public:
+  static absl::StatusOr<std::unique_ptr<WorkFolder>> Make(const std::string& parent) {
+    std::string path = absl::StrCat(parent, "/fusion-build-XXXXXX");
+    if (mkdtemp(path.data()) == nullptr) return ErrnoStatus(errno, absl::StrCat("cannot make a folder in ", parent));
+    return std::unique_ptr<WorkFolder>(new WorkFolder(std::move(path)));
+  }
+  ~WorkFolder() {
+    std::error_code ignored;
+    std::filesystem::remove_all(path_, ignored);
+  }
+  const std::string& path() const { return path_; }
+
+ private:
+  explicit WorkFolder(std::string path) : path_(std::move(path)) {}
+  const std::string path_;
+};
 
 class ChildToolchain : public LocalToolchain {
  public:
@@ -43,15 +56,9 @@ class ChildToolchain : public LocalToolchain {
   absl::StatusOr<std::vector<std::string>> Build(absl::Span<const BuildUnit> units,
                                                  const std::function<bool()>& cancelled) const override {
     if (units.empty()) return std::vector<std::string>();
-    std::string folder = absl::StrCat(options_.temp_folder, "/fusion-build-XXXXXX");
-    if (mkdtemp(folder.data()) == nullptr) {
-      return absl::ResourceExhaustedError(absl::StrCat("cannot make a folder in ", options_.temp_folder, ": ",
-                                                       std::error_code(errno, std::generic_category()).message()));
-    }
-    auto remover = absl::MakeCleanup([&folder] {
-      std::error_code ignored;
-      std::filesystem::remove_all(folder, ignored);
-    });
+    const auto made = WorkFolder::Make(options_.temp_folder);
+    if (!made.ok()) return absl::ResourceExhaustedError(made.status().message());
+    const std::string& folder = (*made)->path();
     std::vector<std::string> command = Command();
     for (size_t u = 0; u < units.size(); ++u) {
       if (units[u].kind != options_.kind) {
@@ -88,14 +95,8 @@ class ChildToolchain : public LocalToolchain {
 
   // In a folder of its own, because the process may write where it works.
   absl::StatusOr<std::string> AskVersion() const {
-    std::string folder = absl::StrCat(options_.temp_folder, "/fusion-build-XXXXXX");
-    if (mkdtemp(folder.data()) == nullptr) {
-      return ErrnoStatus(errno, absl::StrCat("cannot make a folder in ", options_.temp_folder));
-    }
-    auto remover = absl::MakeCleanup([&folder] {
-      std::error_code ignored;
-      std::filesystem::remove_all(folder, ignored);
-    });
+    ASSIGN_OR_RETURN(const auto made, WorkFolder::Make(options_.temp_folder));
+    const std::string& folder = made->path();
     ChildOptions child;
     child.working_directory = folder;
     child.deadline = options_.ask_deadline;

@@ -52,11 +52,6 @@ class BundleFiles {
   std::vector<std::string> paths_;
 };
 
-std::string LastWords(const std::string& text) {
-  constexpr size_t kMaxBytes = 1500;
-  return text.size() <= kMaxBytes ? text : absl::StrCat("…", text.substr(text.size() - kMaxBytes));
-}
-
 absl::Status ErrorOf(const ChildResult& child, const v1::Task& task) {
   if (child.cancelled) return absl::CancelledError("the measurement was cancelled");
   const std::string message = absl::StrCat("the process that measured '", task.description(), "' ", child.Describe(),

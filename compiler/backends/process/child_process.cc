@@ -174,6 +174,11 @@ std::string FindOnPath(const std::vector<std::string>& names) {
   return "";
 }
 
+std::string LastWords(absl::string_view text, size_t most_bytes) {
+  if (text.size() <= most_bytes) return std::string(text);
+  return absl::StrCat("…", text.substr(text.size() - most_bytes));
+}
+
 std::string FindBesideThisProgram(const std::string& name) {
   std::error_code error;
   const std::filesystem::path self = std::filesystem::read_symlink("/proc/self/exe", error);

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 
 namespace fusion {
@@ -57,6 +58,9 @@ inline constexpr int kInheritedFd = 3;
 // blocked, and SIGINT, SIGTERM, SIGQUIT, SIGPIPE and SIGHUP have their default effect; a Ctrl-C in a terminal does not
 // reach it. Thread-safe. Fails with NOT_FOUND when the program does not exist.
 absl::StatusOr<pid_t> StartChild(const std::vector<std::string>& argv, const StartOptions& options);
+
+// The end of what a program said, for a message: "…" and the last bytes where there are more than `most_bytes`.
+std::string LastWords(absl::string_view text, size_t most_bytes = 1500);
 
 // The first of `names` that PATH holds, as an absolute path, or "".
 std::string FindOnPath(const std::vector<std::string>& names);

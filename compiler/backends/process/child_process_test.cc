@@ -118,5 +118,12 @@ TEST(FindBesideThisProgram, FindsOnlyProgramsOfTheSameFolder) {
   EXPECT_EQ(FindBesideThisProgram("no such program"), "");
 }
 
+TEST(LastWords, AreTheEndOfAText) {
+  EXPECT_EQ(LastWords(""), "");
+  EXPECT_EQ(LastWords("abc", 3), "abc");
+  EXPECT_EQ(LastWords("abcd", 3), "…bcd");
+  EXPECT_EQ(LastWords(std::string(2000, 'x')).size(), 1500 + std::string("…").size());
+}
+
 }  // namespace
 }  // namespace fusion

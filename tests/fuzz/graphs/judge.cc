@@ -38,13 +38,19 @@ using Outputs = absl::StatusOr<std::vector<Tensor>>;
 
 // A graph to judge: lowered before any run, since a compiler infers in the ordinary mode whatever the run's mode is.
 struct Subject {
+  Subject(const ecg::Graph& graph, const ecg::LoweredGraph& lowered) : Subject(graph, lowered, lowered.program()) {}
+  // `program`: what a pass has made of the lowered graph's.
+  Subject(const ecg::Graph& graph, const ecg::LoweredGraph& lowered, const te::Program& program)
+      : graph(graph), lowered(lowered), program(program) {}
+
   const ecg::Graph& graph;
   const ecg::LoweredGraph& lowered;
+  const te::Program& program;
 };
 
 Outputs InterpretAndCut(const Subject& subject, const std::vector<Tensor>& inputs,
                         const te::InterpretOptions& options) {
-  ASSIGN_OR_RETURN(const std::vector<Tensor> all, subject.lowered.Run(inputs, options));
+  ASSIGN_OR_RETURN(const std::vector<Tensor> all, subject.lowered.RunAs(subject.program, inputs, options));
   return conformance::CutToExtents(subject.graph, all);
 }
 
@@ -187,7 +193,7 @@ std::string Element(const Tensor& tensor, int64_t i) {
 absl::StatusOr<Expectation> Expect(const ecg::Graph& graph, const std::vector<Tensor>& inputs, int runs) {
   Expectation result;
   ASSIGN_OR_RETURN(const ecg::LoweredGraph lowered, ecg::LoweredGraph::Make(graph));
-  const Subject subject{graph, lowered};
+  const Subject subject(graph, lowered);
   ASSIGN_OR_RETURN(result.outputs, InterpretAndCut(subject, inputs, {}));
   for (int run = 1; run <= runs; ++run) {
     ASSIGN_OR_RETURN(auto moved, UnlessImpossible(InterpretAndCut(subject, inputs, Perturbed(run))));
@@ -208,7 +214,7 @@ absl::StatusOr<Expectation> Expect(const ecg::Graph& graph, const std::vector<Te
 absl::Status WidenByRewriting(const ecg::Graph& rewritten, const std::vector<Tensor>& inputs, int runs,
                               Expectation* expectation) {
   ASSIGN_OR_RETURN(const ecg::LoweredGraph lowered, ecg::LoweredGraph::Make(rewritten));
-  const Subject subject{rewritten, lowered};
+  const Subject subject(rewritten, lowered);
   ASSIGN_OR_RETURN(const std::vector<Tensor> centre, InterpretAndCut(subject, inputs, {}));
   std::vector<Tensor> widened;
   for (const Tensor& output : expectation->outputs) widened.emplace_back(DType::kF64, output.shape());
@@ -242,16 +248,13 @@ absl::Status AddFilteredRuns(const ecg::Graph& rewritten, const std::vector<Tens
     const std::optional<te::Program> program = Filtered(lowered, outputs);
     if (!program) continue;
     any = true;
-    const auto run = [&](const te::InterpretOptions& options) -> Outputs {
-      ASSIGN_OR_RETURN(const std::vector<Tensor> all, lowered.RunAs(*program, inputs, options));
-      return conformance::CutToExtents(rewritten, all);
-    };
-    ASSIGN_OR_RETURN(const std::vector<Tensor> centre, run({}));
+    const Subject subject(rewritten, lowered, *program);
+    ASSIGN_OR_RETURN(const std::vector<Tensor> centre, InterpretAndCut(subject, inputs, {}));
     if (!IsRoundingOf(expectation->outputs, centre)) {
       return absl::FailedPreconditionError(absl::StrCat("filtering with tiles of ", outputs, " is no rounding"));
     }
     for (int r = 1; r <= runs; ++r) {
-      ASSIGN_OR_RETURN(auto moved, UnlessImpossible(run(Perturbed(r))));
+      ASSIGN_OR_RETURN(auto moved, UnlessImpossible(InterpretAndCut(subject, inputs, Perturbed(r))));
       if (moved) expectation->perturbed.push_back(*std::move(moved));
       expectation->undecided = expectation->undecided || !moved;
     }
