@@ -12,21 +12,9 @@
 #include "runtime/base/errno_status.h"
 #include "runtime/base/sha256.h"
 #include "runtime/base/status_macros.h"
+#include "runtime/base/write_all.h"
 
 namespace fusion {
-namespace {
-
-absl::Status WriteAll(int fd, absl::string_view bytes) {
-  while (!bytes.empty()) {
-    const ssize_t written = write(fd, bytes.data(), bytes.size());
-    if (written < 0 && errno == EINTR) continue;
-    if (written < 0) return ErrnoStatus(errno, "cannot write a task's payload");
-    bytes.remove_prefix(static_cast<size_t>(written));
-  }
-  return absl::OkStatus();
-}
-
-}  // namespace
 
 absl::StatusOr<std::unique_ptr<PayloadFiles>> PayloadFiles::Open(const std::string& folder) {
   std::error_code error;
@@ -50,7 +38,7 @@ absl::StatusOr<std::string> PayloadFiles::Put(absl::string_view bytes) {
   std::string part = absl::StrCat(folder_, "/part-XXXXXX");
   const int fd = mkostemp(part.data(), O_CLOEXEC);
   if (fd < 0) return ErrnoStatus(errno, absl::StrCat("cannot create ", part));
-  absl::Status written = WriteAll(fd, bytes);
+  absl::Status written = WriteAll(fd, bytes, "cannot write a task's payload");
   close(fd);
   absl::MutexLock lock(&mutex_);  // nobody drops the file between its name and its user
   if (written.ok() && rename(part.c_str(), PathOf(digest).c_str()) != 0) {

@@ -7,6 +7,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "runtime/base/errno_status.h"
+#include "runtime/base/write_all.h"
 
 namespace fusion {
 
@@ -16,18 +17,9 @@ std::string BinaryFile(size_t unit) { return absl::StrCat("binary-", unit); }
 absl::Status WriteBuildFile(const std::string& path, absl::string_view bytes) {
   const int fd = open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
   if (fd < 0) return ErrnoStatus(errno, absl::StrCat("cannot make ", path));
-  while (!bytes.empty()) {
-    const ssize_t n = write(fd, bytes.data(), bytes.size());
-    if (n < 0 && errno == EINTR) continue;
-    if (n < 0) {
-      const absl::Status failed = ErrnoStatus(errno, absl::StrCat("cannot write ", path));
-      close(fd);
-      return failed;
-    }
-    bytes.remove_prefix(static_cast<size_t>(n));
-  }
+  const absl::Status written = WriteAll(fd, bytes, absl::StrCat("cannot write ", path));
   close(fd);
-  return absl::OkStatus();
+  return written;
 }
 
 std::string BuildErrorText(const absl::Status& status) {

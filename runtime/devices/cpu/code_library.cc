@@ -10,19 +10,10 @@
 #include "absl/strings/str_cat.h"
 #include "runtime/base/errno_status.h"
 #include "runtime/base/status_macros.h"
+#include "runtime/base/write_all.h"
 
 namespace fusion {
 namespace {
-
-absl::Status WriteAll(int fd, absl::string_view bytes, const std::string& name) {
-  while (!bytes.empty()) {
-    const ssize_t written = write(fd, bytes.data(), bytes.size());
-    if (written < 0 && errno == EINTR) continue;
-    if (written < 0) return ErrnoStatus(errno, absl::StrCat("cannot copy '", name, "'"));
-    bytes.remove_prefix(written);
-  }
-  return absl::OkStatus();
-}
 
 void* Open(const std::string& path) { return dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL); }
 
@@ -33,7 +24,7 @@ absl::StatusOr<void*> OpenThroughTemporary(absl::string_view elf, const std::str
   std::string path = absl::StrCat(folder != nullptr && *folder != '\0' ? folder : "/tmp", "/fusion-XXXXXX");
   const int fd = mkstemp(path.data());
   if (fd < 0) return ErrnoStatus(errno, absl::StrCat("cannot create '", path, "'"));
-  const absl::Status written = WriteAll(fd, elf, name);
+  const absl::Status written = WriteAll(fd, elf, absl::StrCat("cannot copy '", name, "'"));
   close(fd);
   void* handle = written.ok() ? Open(path) : nullptr;
   unlink(path.c_str());
@@ -47,7 +38,7 @@ absl::StatusOr<std::unique_ptr<CodeLibrary>> CodeLibrary::Load(absl::string_view
   void* handle = nullptr;
   const int fd = memfd_create(absl::StrCat("fusion:", name.substr(0, 200)).c_str(), MFD_CLOEXEC);
   if (fd >= 0) {
-    const absl::Status written = WriteAll(fd, elf, name);
+    const absl::Status written = WriteAll(fd, elf, absl::StrCat("cannot copy '", name, "'"));
     if (!written.ok()) {
       close(fd);
       return written;
