@@ -6,7 +6,8 @@ usage: server_plans.py [--prepare-only] [--each-threads] [--submit FLAG] [--agai
 
 Preparing submits each model to a fusiond of this script's own, whose state lies in DIR and whose local worker measures
 (default options; checks of the finished bundle are left out), and compiles it with fusion-compile. A busy machine makes the
-server's measurements worse. Both bundles and the server's report stay in DIR. A model that is there already is skipped, so that preparing may be interrupted and go on.
+server's measurements worse. Both bundles and the server's report stay in DIR. A model that is there already is skipped,
+so that preparing may be interrupted and go on; a submission that was cut off is answered from the store when it is repeated.
 --each-threads submits once for each number of --threads, and runs the bundle of that number; otherwise the one bundle
 runs on all of them.
 
@@ -160,7 +161,7 @@ def prepare_all(options):
         sys.exit("two models of one name: %s; prepare them into two folders" % ", ".join(twice))
     options.out.mkdir(parents=True, exist_ok=True)
     failed = 0
-    server = harness.Server(options.out.resolve() / "server")
+    server = harness.Server(options.out / "server")
     try:
         server.start()
         for model in models:
@@ -197,7 +198,7 @@ def time_row(folder, account, threads, processes):
     return {"model": folder.name, "threads": threads, "kernels": report["kernels"],
             "offline_kernels": account["offline_kernels"], "offline_ms": statistics.median(ms for _, ms in runs),
             "ratio": ratio, "low": low, "high": high, "confidence": confidence, "ratios": [one for one, _ in runs],
-            "plan": plan, "why": why, "submission": name, "submission_seconds": submission["seconds"],
+            "plan": plan, "why": why, "submission": name, "submission_seconds": submission["seconds"], "stored": report.get("from_store", False),
             "measured": report["measurement_tasks"], "load": os.getloadavg()[0]}
 
 
@@ -225,7 +226,8 @@ def time_all(folder, options):
                 continue
             rows.append(row)
             print("| {model} | {threads} | {kernels} ({offline_kernels}) | {offline_ms:.2f} | {ratio:.3f} | "
-                  "{low:.3f}–{high:.3f} | {plan} | {why} | {submission_seconds:.0f} |".format(**row), flush=True)
+                  "{low:.3f}–{high:.3f} | {plan} | {why} | {submission_seconds:.0f}{0} |".format(
+                      " (stored)" if row["stored"] else "", **row), flush=True)
             if options.json:
                 write_json(options.json, {"machine": about, "rows": rows})
     print()
@@ -255,6 +257,7 @@ def main():
     parser.add_argument("--processes", type=int, default=6, help="of `fusionctl bench` for each row, four seconds each")
     parser.add_argument("--json", type=pathlib.Path, metavar="FILE", help="also write the rows here")
     options = parser.parse_args()
+    options.out = options.out and options.out.resolve()  # the client runs in a folder of its own
     if (options.out is None) == (options.time_only is None):
         parser.error("name either --out DIR, to prepare, or --time-only DIR")
     if options.processes < 2:
