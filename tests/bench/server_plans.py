@@ -161,6 +161,7 @@ def prepare_all(options):
         sys.exit("two models of one name: %s; prepare them into two folders" % ", ".join(twice))
     options.out.mkdir(parents=True, exist_ok=True)
     failed = 0
+    (options.out / "server").mkdir(mode=0o700, exist_ok=True)  # whoever reaches the socket may do everything
     server = harness.Server(options.out / "server")
     try:
         server.start()
