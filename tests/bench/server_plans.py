@@ -14,7 +14,8 @@ runs on all of them.
 Timing wants a quiet machine. `fusionctl bench` runs the two bundles in turns, in several processes one after another,
 every other one with the bundles exchanged. A row's ratio is the median of the processes' ratios server / offline. Its
 interval is their range: it holds the median of what processes measure with a confidence of 1 - 2^(1 - processes), 97% of
-six, whatever their distribution. FUSION_BIN names the folder of the programs. Needs Python's standard library only.
+six, whatever their distribution. Where the offline plan is returned, both bundles have the same kernels and launches: such a
+row says how far two runs of one program differ here. FUSION_BIN names the folder of the programs. Needs Python's standard library only.
 """
 import argparse
 import hashlib
@@ -100,9 +101,11 @@ def geometric_mean(ratios):
 
 def above_limit(rows):
     """Sentences about the rows above LIMIT."""
-    return ["%s on %d thread%s takes %.3f of the offline bundle's time (%.3f–%.3f%s)" % (
+    return ["%s on %d thread%s takes %.3f of the offline bundle's time (%.3f–%.3f%s)%s" % (
         row["model"], row["threads"], "s" if row["threads"] > 1 else "", row["ratio"], row["low"], row["high"],
-        "" if row["low"] > LIMIT else ", which allows %.2f" % LIMIT) for row in rows if row["ratio"] > LIMIT]
+        "" if row["low"] > LIMIT else ", which allows %.2f" % LIMIT,
+        ", but both bundles have the same kernels and launches" if row["same"] else "")
+        for row in rows if row["ratio"] > LIMIT]
 
 
 def submission_name(threads, each_threads):
@@ -185,6 +188,13 @@ def bench(offline, returned, threads, exchanged):
     return (1 / ratio, said["against_median_ms"]) if exchanged else (ratio, said["median_ms"])
 
 
+def program_of(bundle):
+    """What a run of the bundle executes: launches, memory and the digests of the kernels."""
+    said = json.loads(run(pathlib.Path(os.environ["FUSION_BIN"]) / "fusionctl", "bundle", "inspect", bundle, "-o", "json"))
+    digests = {name: value for name, value in said.get("digests", {}).items() if name.startswith(("kernels/", "src/"))}
+    return [said.get("launches"), said.get("buffers"), said.get("arena_bytes"), digests]
+
+
 def time_row(folder, account, threads, processes):
     own = submission_name(threads, True)
     name = own if own in account["submissions"] else "server"
@@ -196,7 +206,8 @@ def time_row(folder, account, threads, processes):
     submission = account["submissions"][name]
     report = submission["report"]
     plan, why = choice(report.get("alternatives", []), report.get("not_compared", ""))
-    return {"model": folder.name, "threads": threads, "kernels": report["kernels"],
+    same = program_of(folder / "offline.fusion") == program_of(folder / (name + ".fusion"))
+    return {"model": folder.name, "threads": threads, "same": same, "kernels": report["kernels"],
             "offline_kernels": account["offline_kernels"], "offline_ms": statistics.median(ms for _, ms in runs),
             "ratio": ratio, "low": low, "high": high, "confidence": confidence, "ratios": [one for one, _ in runs],
             "plan": plan, "why": why, "submission": name, "submission_seconds": submission["seconds"], "stored": report.get("from_store", False),
@@ -227,8 +238,9 @@ def time_all(folder, options):
                 continue
             rows.append(row)
             print("| {model} | {threads} | {kernels} ({offline_kernels}) | {offline_ms:.2f} | {ratio:.3f} | "
-                  "{low:.3f}–{high:.3f} | {plan} | {why} | {submission_seconds:.0f}{0} |".format(
-                      " (stored)" if row["stored"] else "", **row), flush=True)
+                  "{low:.3f}–{high:.3f} | {plan}{0} | {why} | {submission_seconds:.0f}{1} |".format(
+                      " (the same kernels)" if row["same"] else "", " (stored)" if row["stored"] else "", **row),
+                  flush=True)
             if options.json:
                 write_json(options.json, {"machine": about, "rows": rows})
     print()

@@ -43,12 +43,13 @@ class Figures(unittest.TestCase):
         self.assertAlmostEqual(server_plans.geometric_mean([2, 0.5]), 1)
 
     def test_rows_above_the_limit_are_named_and_others_not(self):
-        rows = [{"model": "a", "threads": 1, "ratio": 1.0099, "low": 1, "high": 1.02},
-                {"model": "b", "threads": 2, "ratio": 1.03, "low": 1.02, "high": 1.04},
-                {"model": "c", "threads": 1, "ratio": 1.03, "low": 1.0, "high": 1.04}]
+        rows = [{"model": "a", "threads": 1, "ratio": 1.0099, "low": 1, "high": 1.02, "same": False},
+                {"model": "b", "threads": 2, "ratio": 1.03, "low": 1.02, "high": 1.04, "same": False},
+                {"model": "c", "threads": 1, "ratio": 1.03, "low": 1.0, "high": 1.04, "same": True}]
         self.assertEqual(server_plans.above_limit(rows),
                          ["b on 2 threads takes 1.030 of the offline bundle's time (1.020–1.040)",
-                          "c on 1 thread takes 1.030 of the offline bundle's time (1.000–1.040, which allows 1.01)"])
+                          "c on 1 thread takes 1.030 of the offline bundle's time (1.000–1.040, which allows 1.01), "
+                          "but both bundles have the same kernels and launches"])
 
 
 class FakeServer:
@@ -74,6 +75,13 @@ echo '{"kernels": 4}' > "$4"
 """
 # The second bundle takes 0.9 of the first one's time if that is the offline one.
 CLIENT = """#!/bin/sh
+if [ "$1" = bundle ]; then
+  case "$3" in
+    *offline.fusion) echo '{"launches": 4, "digests": {"report.html": "a", "src/k.cc": "b"}}' ;;
+    *) echo '{"launches": 4, "digests": {"report.html": "c", "src/k.cc": "'$(cat "$(dirname "$0")/text")'"}}' ;;
+  esac
+  exit
+fi
 case "$2" in
   *offline.fusion) echo '{"speedup": 0.9, "median_ms": 10, "against_median_ms": 9}' ;;
   *) echo '{"speedup": 1.25, "median_ms": 8, "against_median_ms": 10}' ;;
@@ -97,6 +105,8 @@ class Preparing(unittest.TestCase):
         self.options = types.SimpleNamespace(out=self.root / "out", threads=[1, 2], each_threads=False, again=False,
                                              submit=[], names=[], processes=4, json=None)
         self.server = FakeServer()
+
+        (self.root / "text").write_text("other")
 
     def prepare(self):
         with contextlib.redirect_stdout(io.StringIO()) as said:
@@ -138,7 +148,15 @@ class Preparing(unittest.TestCase):
         row = json.loads(self.options.json.read_text())["rows"][1]
         self.assertEqual((row["threads"], row["offline_ms"], row["ratios"]), (2, 10, [0.9, 0.8, 0.9, 0.8]))
         self.assertIn("| net | 2 | 3 (4) | 10.00 | 0.850 | 0.800–0.900 | by estimates |", said.getvalue())
+        self.assertFalse(row["same"])
         self.assertIn("2 threads: geometric mean 0.850 of 1 models, worst 0.850, 0 above 1.01", said.getvalue())
+
+    def test_bundles_with_the_same_kernels_are_told(self):
+        self.prepare()
+        (self.root / "text").write_text("b")
+        with contextlib.redirect_stdout(io.StringIO()) as said:
+            server_plans.time_all(self.options.out, self.options)
+        self.assertIn("| by estimates (the same kernels) |", said.getvalue())
 
     def test_a_model_that_was_not_prepared_is_an_error(self):
         self.prepare()
