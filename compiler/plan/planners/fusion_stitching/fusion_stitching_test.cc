@@ -197,6 +197,33 @@ TEST_F(FusionStitchingTest, UnlikeKernelsAreRangesOfALaunchOfWorkGroups) {
   for (const FusionBlock& fusion_block : oracle_.fits) EXPECT_TRUE(fusion_block.directives.empty());
 }
 
+// Two kernels compute %a: the second one as a node that the first one owns, which may have another schedule, or none.
+TEST_F(FusionStitchingTest, KernelsFitBesideEachOther) {
+  const std::string text = R"(graph g(%x: f32[64, 64], %w: f32[64, 64]) {
+    %a: f32[64, 64] = Neg(%x)
+    %b: f32[64, 64] = Exp(%a)
+    %c: f32[64, 64] = Exp(%b)
+    %p: f32[64, 64] = MatMul(%c, %w)
+    %d: f32[64, 64] = Add(%a, %p)
+    %e: f32[64, 64] = Exp(%d)
+    %f: f32[64, 64] = Exp(%e)
+    return %f
+  })";
+  EXPECT_THAT(Blocks(text), ElementsAre("a+b+c", "p", "d+e+f, again a"));
+  ASSERT_EQ(plan_.fusion_blocks[2].recomputed.size(), 1u);
+  // Another grouping serves: every hand-over named.
+  oracle_.refuse = [](const ecg::Graph&, const FusionBlock& fusion_block) {
+    return !fusion_block.recomputed.empty() && fusion_block.nodes.size() > 2 && fusion_block.inner.empty();
+  };
+  EXPECT_THAT(Blocks(text), ElementsAre("a+b+c", "p", "d+e+f, again a"));
+  EXPECT_FALSE(plan_.fusion_blocks[2].inner.empty());
+  // No grouping does: the kernels of xla_like stay.
+  oracle_.refuse = [](const ecg::Graph&, const FusionBlock& fusion_block) {
+    return !fusion_block.recomputed.empty() && fusion_block.nodes.size() > 2;
+  };
+  EXPECT_THAT(Blocks(text), ElementsAre("a+b+c", "p", "d+e, again a", "f"));
+}
+
 TEST_F(FusionStitchingTest, WhatIsMeasuredSlowerStaysApart) {
   oracle_.source = LatencySource::kMeasured;
   oracle_.latency = [](const ecg::Graph&, const FusionBlock& fusion_block) {
