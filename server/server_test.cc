@@ -120,7 +120,7 @@ TEST_F(ServerTest, UnfinishedJobsContinueAfterARestartAndWatchersReattach) {
     if (status.ok()) break;
   }
   EXPECT_EQ(events.back().state(), v1::SUCCEEDED) << status.error_message();
-  EXPECT_THAT(FirstMessageWith(events, "restarted"), HasSubstr("starts again"));
+  EXPECT_THAT(FirstMessageWith(events, "the server was stopped"), HasSubstr("starts again"));
   EXPECT_EQ(worker.measurements(), 1) << "the result of the old lease was taken";
 }
 

@@ -79,9 +79,22 @@ absl::Status SqliteStore::StartJob(const std::string& id, int64_t now_ms) {
   });
 }
 
-absl::Status SqliteStore::GiveJobBack(const std::string& id) {
-  return writer_->Write(
-      [&](Connection& db) { return db.Run("UPDATE jobs SET state = 1 WHERE id = ? AND state = 2", {id}); });
+absl::Status SqliteStore::GiveJobBack(const std::string& id, const std::string& event) {
+  return writer_->Write([&](Connection& db) -> absl::Status {
+    RETURN_IF_ERROR(db.Run("UPDATE jobs SET state = 1 WHERE id = ? AND state = 2", {id}));
+    return db.changed_rows() == 1 ? InsertEvent(db, id, event) : absl::OkStatus();
+  });
+}
+
+absl::Status SqliteStore::GiveJobsBack(const std::string& event) {
+  return writer_->Write([&](Connection& db) -> absl::Status {
+    // "state IN (1, 2)" lets SQLite use the index of jobs in flight.
+    RETURN_IF_ERROR(
+        db.Run("INSERT INTO job_events (job_id, seq, event) SELECT id, (SELECT COALESCE(MAX(seq), 0) + 1 FROM "
+               "job_events WHERE job_id = jobs.id), ? FROM jobs WHERE state IN (1, 2) AND state = 2",
+               {Bytes{event}}));
+    return db.Run("UPDATE jobs SET state = 1 WHERE state IN (1, 2) AND state = 2");
+  });
 }
 
 absl::Status SqliteStore::CountJobAttempt(const std::string& id, const std::string& event) {

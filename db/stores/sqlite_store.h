@@ -23,7 +23,8 @@ class SqliteStore : public Store {
 
   absl::StatusOr<std::string> InsertJob(const JobRow& job, const std::string& first_event) override;
   absl::Status StartJob(const std::string& id, int64_t now_ms) override;
-  absl::Status GiveJobBack(const std::string& id) override;
+  absl::Status GiveJobBack(const std::string& id, const std::string& event) override;
+  absl::Status GiveJobsBack(const std::string& event) override;
   absl::Status CountJobAttempt(const std::string& id, const std::string& event) override;
   absl::Status FinishJob(const JobRow& job, const std::string& last_event,
                          const std::optional<ResultRow>& result) override;

@@ -149,7 +149,7 @@ TEST(SqliteStore, NoQuestionScansTheMeasurements) {
 TEST(SqliteStore, NoSweepAndNoStartReadsEveryJob) {
   StatementRecorder recorder("sweep.db");
   const auto& store = recorder.store;
-  ASSERT_TRUE(store->UnfinishedJobs().ok() && store->UnfinishedTasks().ok());
+  ASSERT_TRUE(store->UnfinishedJobs().ok() && store->UnfinishedTasks().ok() && store->GiveJobsBack("event").ok());
   ASSERT_TRUE(store->ScanReferences([](const Reference&) {}, [](const std::string&, const std::string&) {}).ok());
   ASSERT_TRUE(store->ExpireOldestJobs(5).ok() && store->ExpireRows({1, 1, 1}, 5).ok());
   const auto connection = Connection::Open(recorder.path, Connection::Mode::kReadOnly).value();

@@ -268,8 +268,10 @@ class Store {
   // that request id.
   virtual absl::StatusOr<std::string> InsertJob(const JobRow& job, const std::string& first_event) = 0;
   virtual absl::Status StartJob(const std::string& id, int64_t now_ms) = 0;
-  // A running job is queued again.
-  virtual absl::Status GiveJobBack(const std::string& id) = 0;
+  // A running job is queued again; `event` says why.
+  virtual absl::Status GiveJobBack(const std::string& id, const std::string& event) = 0;
+  // The same for all running jobs, in one commit.
+  virtual absl::Status GiveJobsBack(const std::string& event) = 0;
   // One more compilation of the running job died; `event` says how.
   virtual absl::Status CountJobAttempt(const std::string& id, const std::string& event) = 0;
   // Fails with FAILED_PRECONDITION if the job is final already. `result` is also stored in the results table.

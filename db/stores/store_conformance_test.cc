@@ -73,14 +73,35 @@ TEST_P(StoreConformance, JobLifeAndEvents) {
 TEST_P(StoreConformance, AttemptsAreCompilationsThatDiedNotStarts) {
   ASSERT_TRUE(store_->InsertJob(MakeJob("j", "k"), "e").ok());
   EXPECT_EQ(store_->CountJobAttempt("j", "died").code(), absl::StatusCode::kFailedPrecondition) << "it does not run";
-  ASSERT_TRUE(store_->GiveJobBack("j").ok()) << "it does not run";
+  ASSERT_TRUE(store_->GiveJobBack("j", "back").ok()) << "it does not run";
+  EXPECT_EQ(store_->GetJob("j")->last_seq, 1) << "so that nothing is said";
   for (int start = 0; start < 2; ++start) ASSERT_TRUE(store_->StartJob("j", 6).ok());
   EXPECT_EQ(store_->UnfinishedJobs()->front().attempts, 0);
   ASSERT_TRUE(store_->CountJobAttempt("j", "died").ok());
-  ASSERT_TRUE(store_->GiveJobBack("j").ok());
+  ASSERT_TRUE(store_->GiveJobBack("j", "back").ok());
   EXPECT_EQ(store_->GetJob("j")->attempts, 1);
   EXPECT_EQ(store_->GetJob("j")->state, JobPhase::kQueued);
-  EXPECT_EQ(store_->JobEvents("j", 0, 9)->back().event, "died");
+  EXPECT_EQ(store_->JobEvents("j", 1, 9)->front().event, "died");
+  EXPECT_EQ(store_->JobEvents("j", 1, 9)->back().event, "back");
+}
+
+TEST_P(StoreConformance, AllRunningJobsAreGivenBackAtOnce) {
+  for (const char* id : {"waits", "runs", "runs too", "ended"}) {
+    ASSERT_TRUE(store_->InsertJob(MakeJob(id, id), "e").ok());
+    if (id != std::string("waits")) {
+      ASSERT_TRUE(store_->StartJob(id, 6).ok());
+    }
+  }
+  JobRow ended = store_->GetJob("ended").value();
+  ended.state = JobPhase::kFailed;
+  ASSERT_TRUE(store_->FinishJob(ended, "end", std::nullopt).ok());
+  ASSERT_TRUE(store_->GiveJobsBack("back").ok());
+  for (const char* id : {"waits", "runs", "runs too"}) EXPECT_EQ(store_->GetJob(id)->state, JobPhase::kQueued) << id;
+  EXPECT_EQ(store_->GetJob("ended")->state, JobPhase::kFailed);
+  EXPECT_EQ(store_->JobEvents("waits", 0, 9)->back().event, "e");
+  EXPECT_EQ(store_->JobEvents("runs", 1, 9)->back().event, "back");
+  EXPECT_EQ(store_->JobEvents("runs too", 1, 9)->back().event, "back");
+  EXPECT_EQ(store_->JobEvents("ended", 0, 9)->back().event, "end");
 }
 
 TEST_P(StoreConformance, ConcurrentEventsHaveNoGaps) {

@@ -36,17 +36,25 @@ absl::Status JobRunner::Restore() {
   ASSIGN_OR_RETURN(std::vector<JobRow> unfinished, store_->UnfinishedJobs());
   for (const JobRow& job : unfinished) {
     BeginLog(job.id, TraceOf(job));
-    if (job.attempts >= options_.max_attempts) {
-      RETURN_IF_ERROR(GiveUp(job));
-      continue;
+    if (job.attempts >= options_.max_attempts) RETURN_IF_ERROR(GiveUp(job));
+  }
+  // Nothing is said of jobs that only waited: there may be thousands, and nothing has changed for them.
+  const v1::JobEvent again = MakeJobEvent(v1::QUEUED, "queued", "the server was restarted; the job starts again");
+  RETURN_IF_ERROR(store_->GiveJobsBack(again.SerializeAsString()));
+  int waiting = 0;
+  for (const JobRow& job : unfinished) {
+    if (job.attempts >= options_.max_attempts) continue;
+    ++waiting;
+    if (job.state == JobPhase::kRunning) {
+      options_.log({LogLevel::kInfo,
+                    "starts again after a restart",
+                    {{"job", job.id}, {"attempts", absl::StrCat(job.attempts)}}});
     }
-    AppendEvent(job.id, {"queued", 0, 0, "the server was restarted; the job starts again"}, v1::QUEUED);
-    options_.log(
-        {LogLevel::kInfo, "starts again after a restart", {{"job", job.id}, {"attempts", absl::StrCat(job.attempts)}}});
     absl::MutexLock lock(&mutex_);
     ++in_flight_[job.owner];
     Enqueue(job);
   }
+  if (waiting > 0) options_.log({LogLevel::kInfo, "jobs wait", {{"jobs", absl::StrCat(waiting)}}});
   return absl::OkStatus();
 }
 
@@ -96,7 +104,7 @@ void JobRunner::Enqueue(const JobRow& job) {
   // After a restart the wait begins anew.
   if (const absl::Time until = QueueDeadline(request); until != absl::InfiniteFuture()) {
     wait_until_[job.id] = until;
-    expiry_changed_.Signal();
+    if (until < next_expiry_) expiry_changed_.Signal();
   }
 }
 
@@ -140,6 +148,7 @@ void JobRunner::ExpireLoop() {
       if (stopping_) return;
       absl::Time first = absl::InfiniteFuture();
       for (const auto& [id, until] : wait_until_) first = std::min(first, until);
+      next_expiry_ = first;
       const absl::Duration wait = std::min(first - options_.clock(), absl::Hours(1));
       if (wait > absl::ZeroDuration()) options_.threads->WaitFor(&expiry_changed_, &mutex_, wait);
       if (stopping_) return;
@@ -270,7 +279,8 @@ void JobRunner::Run(const std::string& job_id, const std::shared_ptr<std::atomic
   if (outcome.ok()) result = *std::move(performed);
   // The shutdown interrupted the job, not the user: the row stays unfinished, and the next start takes it up.
   if (!outcome.ok() && stopping_ && !cancel->load()) {
-    (void)store_->GiveJobBack(job_id);
+    const v1::JobEvent event = MakeJobEvent(v1::QUEUED, "queued", "the server was stopped; the job starts again");
+    (void)store_->GiveJobBack(job_id, event.SerializeAsString());
     return;
   }
   if (!outcome.ok() && cancel->load()) outcome = absl::CancelledError("cancelled");

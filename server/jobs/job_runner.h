@@ -204,6 +204,7 @@ class JobRunner {
   std::vector<std::unique_ptr<Threads::Thread>> threads_;
   // Times until which jobs may wait for a place, by id; a job without one may wait for ever.
   std::map<std::string, absl::Time> wait_until_ ABSL_GUARDED_BY(mutex_);
+  absl::Time next_expiry_ ABSL_GUARDED_BY(mutex_) = absl::InfiniteFuture();  // for which ExpireLoop waits
   SteadyCondVar expiry_changed_;
 };
 

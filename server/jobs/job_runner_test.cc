@@ -208,6 +208,28 @@ TEST_F(JobRunnerTest, StartsOfTheServerCountForNoJobButDeathsOutliveThem) {
   EXPECT_EQ(metrics_.Value(Metric::kCompileDeaths, {{"how", "signal"}}), 3);
 }
 
+TEST_F(JobRunnerTest, AStartSaysSomethingOfJobsThatRanAndNothingOfThoseThatWaited) {
+  for (const char* id : {"waited", "ran"}) {
+    JobRow job;
+    job.id = job.key = id;
+    job.created_ms = 1, job.target = "cuda:sm_90";
+    job.request = Model("ok").SerializeAsString();
+    ASSERT_TRUE(state_.store().InsertJob(job, "").ok());
+  }
+  ASSERT_TRUE(state_.store().StartJob("ran", 2).ok());
+  Make(2, FakeCompile);
+  farm_.Start();
+  ASSERT_TRUE(runner_->Restore().ok());
+  EXPECT_EQ(state_.store().GetJob("waited")->last_seq, 1);
+  v1::JobEvent last;
+  last.ParseFromString(state_.store().JobEvents("ran", 1, 9)->back().event);
+  EXPECT_EQ(last.message(), "the server was restarted; the job starts again");
+  EXPECT_EQ(state_.store().GetJob("ran")->state, JobPhase::kQueued);
+  runner_->Start();
+  EXPECT_EQ(AwaitEnd("waited").state, JobPhase::kSucceeded);
+  EXPECT_EQ(AwaitEnd("ran").state, JobPhase::kSucceeded);
+}
+
 TEST_F(JobRunnerTest, OwnersTakeTurnsAndHaveSoManyJobsInFlight) {
   absl::Mutex mutex;
   std::vector<std::string> order;

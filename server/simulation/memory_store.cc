@@ -39,8 +39,16 @@ absl::Status MemoryStore::StartJob(const std::string& id, int64_t now_ms) {
   return absl::OkStatus();
 }
 
-absl::Status MemoryStore::GiveJobBack(const std::string& id) {
-  if (Job* job = Unfinished(id)) job->row.state = JobPhase::kQueued;
+absl::Status MemoryStore::GiveJobBack(const std::string& id, const std::string& event) {
+  Job* job = Find(id);
+  if (job == nullptr || job->row.state != JobPhase::kRunning) return absl::OkStatus();
+  job->row.state = JobPhase::kQueued;
+  job->events.push_back(event);
+  return absl::OkStatus();
+}
+
+absl::Status MemoryStore::GiveJobsBack(const std::string& event) {
+  for (const auto& [id, job] : jobs_) (void)GiveJobBack(id, event);
   return absl::OkStatus();
 }
 

@@ -39,8 +39,11 @@ class ProcessStore : public testing::ForwardingStore {
   absl::Status StartJob(const std::string& id, int64_t now_ms) override {
     return Commit([&] { return store_->StartJob(id, now_ms); });
   }
-  absl::Status GiveJobBack(const std::string& id) override {
-    return Commit([&] { return store_->GiveJobBack(id); });
+  absl::Status GiveJobBack(const std::string& id, const std::string& event) override {
+    return Commit([&] { return store_->GiveJobBack(id, event); });
+  }
+  absl::Status GiveJobsBack(const std::string& event) override {
+    return Commit([&] { return store_->GiveJobsBack(event); });
   }
   absl::Status CountJobAttempt(const std::string& id, const std::string& event) override {
     return Commit([&] { return store_->CountJobAttempt(id, event); });

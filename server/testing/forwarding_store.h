@@ -19,7 +19,10 @@ class ForwardingStore : public Store {
     return store_->InsertJob(job, first_event);
   }
   absl::Status StartJob(const std::string& id, int64_t now_ms) override { return store_->StartJob(id, now_ms); }
-  absl::Status GiveJobBack(const std::string& id) override { return store_->GiveJobBack(id); }
+  absl::Status GiveJobBack(const std::string& id, const std::string& event) override {
+    return store_->GiveJobBack(id, event);
+  }
+  absl::Status GiveJobsBack(const std::string& event) override { return store_->GiveJobsBack(event); }
   absl::Status CountJobAttempt(const std::string& id, const std::string& event) override {
     return store_->CountJobAttempt(id, event);
   }

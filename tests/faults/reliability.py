@@ -109,10 +109,14 @@ def restart(options, save):
         run.close()
 
 
+def fence(db):
+    """It rises with each lease of a task."""
+    return db.execute("SELECT value FROM counters WHERE name = 'fence'").fetchone()[0]
+
+
 def first_dispatch(run, began):
     """Submits a job that needs a worker, and starts one. Returns the seconds from `began` to the first lease."""
     import onnx_model
-    fence = lambda db: db.execute("SELECT value FROM counters WHERE name = 'fence'").fetchone()[0]
     with history_check.database(run.server.state) as db:
         before = fence(db)
         run.start_worker(0)
@@ -198,14 +202,15 @@ def submits(options, save):
 
 
 def queue(options, save):
-    """Jobs that wait, without a worker: the server idles, and is started on them again."""
+    """Jobs that wait for a worker that is not there: the server idles, and is started on them again. They ask for a worker
+    by name. Jobs for just any worker would be done without one: the profile, the cost model and stored binaries suffice."""
     quiet = Quiet(options, "--jobs-per-caller", "100000")
     try:
         quiet.detach()
-        result = quiet.submit(options.queued, "--distinct")
+        result = quiet.submit(options.queued, "--distinct", "--require", "name=late")
         time.sleep(5)
         began, processor = time.monotonic(), quiet.processor_s()
-        time.sleep(20)
+        time.sleep(60)
         result.update(memory_mb=quiet.memory_mb(), idle=(quiet.processor_s() - processor) / (time.monotonic() - began))
         quiet.server.kill()
         began = time.monotonic()
@@ -213,11 +218,14 @@ def queue(options, save):
         result.update(restart_s=time.monotonic() - began, memory_after_mb=quiet.memory_mb())
         with history_check.database(quiet.server.state) as db:
             result["unfinished"] = db.execute("SELECT COUNT(*) FROM jobs WHERE state < 3").fetchone()[0]
-            ended = lambda: db.execute("SELECT COUNT(*) FROM jobs WHERE state > 2").fetchone()[0]
-            before, began = ended(), time.monotonic()
-            quiet.attach()
-            quiet.server.wait_until(lambda: ended() > before, "the first of them ends")
+            before = fence(db)
+            quiet.worker = quiet.server.start_worker("--kinds=sim", "--simulated-measurement=1ms", "--name=late")
+            quiet.server.wait_until(lambda: fence(db) > before, "the first task of them is leased")
+            result["dispatched_s"] = time.monotonic() - began
+            quiet.server.wait_until(lambda: db.execute("SELECT COUNT(*) FROM jobs WHERE state < 3").fetchone()[0] < result["unfinished"],
+                                    "the first of them ends")
             result["first_end_s"] = time.monotonic() - began
+        assert result["unfinished"] == options.queued, result
         save(result)
     finally:
         quiet.close()
@@ -305,9 +313,9 @@ def page(results):
     done = results.get("queue")
     if done:
         lines += ["## Jobs that wait", "",
-                  "%s jobs without a worker: each is acknowledged within %.2f ms (p50; p99 %.2f ms), the server has %.0f MB (the bar is 500 MB) and takes %.1f%% of a core while nothing happens (3%%). After `kill -9` it answers within %.2f s, with %s jobs that wait; %.2f s after a worker is started the first of them has ended." % (
+                  "%s jobs for a worker that is not there: each is acknowledged within %.2f ms (p50; p99 %.2f ms), the server has %.0f MB (the bar is 500 MB) and takes %.1f%% of a core while nothing happens (3%%). After `kill -9` all of them wait again, and the server answers within %.2f s; the first task of one is leased, by a worker that is started then, %.2f s after the start of the program (the bar is 5 s), and the first of them ends after %.2f s." % (
                       format(done["submissions"], ","), done["p50_ms"], done["p99_ms"], done["memory_mb"], 100 * done["idle"], done["restart_s"],
-                      format(done["unfinished"], ","), done["first_end_s"]), ""]
+                      done["dispatched_s"], done["first_end_s"]), ""]
     done = results.get("profile")
     if done:
         lines += ["## A large profile", "",

@@ -1,7 +1,7 @@
 // Submits one model again and again over one connection, and prints how long each answer took, as JSON:
-//   submit_latency unix:/path model.onnx --target sim --count 60000 [--distinct]
+//   submit_latency unix:/path model.onnx --target sim --count 60000 [--distinct] [--require name=W]
 // All submissions ask for the same, unless --distinct gives each a tuning budget of its own, so that none is joined or
-// answered from the store.
+// answered from the store. With --require they wait for a worker that fits.
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <chrono>
@@ -16,13 +16,12 @@
 namespace fusion {
 namespace {
 
-int Measure(const std::string& address, const std::string& model, const std::string& target, int count, bool distinct) {
+int Measure(const std::string& address, const std::string& model, const CompilationFlags& flags, int count,
+            bool distinct) {
   Endpoint endpoint;
   endpoint.address = address;
   const auto connection = Connection::Open(endpoint);
   Progress progress("none");
-  CompilationFlags flags;
-  flags.target = target, flags.queue_timeout_s = 3600;
   auto request = PrepareSubmission(*connection, model, flags, progress);
   if (!request.ok()) return std::fprintf(stderr, "%s\n", request.status().ToString().c_str()), 1;
   std::vector<double> ms;
@@ -47,14 +46,17 @@ int Measure(const std::string& address, const std::string& model, const std::str
 
 int main(int argc, char** argv) {
   CLI::App app("submits one model again and again, and prints how long the answers take");
-  std::string address, model, target = "cpu";
+  std::string address, model;
+  fusion::CompilationFlags flags;
+  flags.queue_timeout_s = 3600;
   int count = 1000;
   bool distinct = false;
   app.add_option("address", address)->required();
   app.add_option("model", model)->required();
-  app.add_option("--target", target);
+  app.add_option("--target", flags.target);
+  app.add_option("--require", flags.require);
   app.add_option("--count", count)->check(CLI::PositiveNumber);
   app.add_flag("--distinct", distinct);
   CLI11_PARSE(app, argc, argv);
-  return fusion::Measure(address, model, target, count, distinct);
+  return fusion::Measure(address, model, flags, count, distinct);
 }
