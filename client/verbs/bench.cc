@@ -3,6 +3,7 @@
 #include <cstdio>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -70,6 +71,7 @@ class BenchVerb : public Verb {
     std::vector<double> latencies_ms;
     std::vector<std::vector<double>> launches_us(runner.program().launches.size());
     const absl::Time end = absl::Now() + absl::Seconds(2);
+    if (runner.simulated_time()) runs_ = 1, warmup_ = 0;  // each run takes the same time
     for (int64_t run = -warmup_; runs_ > 0 ? run < runs_ : run < 5 || absl::Now() < end; ++run) {
       ASSIGN_OR_RETURN(const double latency_ns, runner.Run());
       if (run < 0) continue;
@@ -82,7 +84,7 @@ class BenchVerb : public Verb {
                           })
                           .status());
     }
-    Report(runner.program(), runner.threads(), latencies_ms, launches_us);
+    Report(runner, latencies_ms, launches_us);
     return absl::OkStatus();
   }
 
@@ -114,6 +116,11 @@ class BenchVerb : public Verb {
       std::printf("%s\n", report.dump(2).c_str());
       return;
     }
+    if (first.simulated_time()) {
+      std::printf("simulated: %.3f ms against %.3f ms of the device: %.2f× as fast\n", medians[0], medians[1],
+                  Quantile(ratios, 0.5));
+      return;
+    }
     std::printf("%.3f ms (%s) against %.3f ms (%s): %.2f× as fast, %.2f–%.2f in half of %zu rounds (%s)\n", medians[0],
                 Plural(static_cast<int64_t>(first.program().launches.size()), "kernel").c_str(), medians[1],
                 Plural(static_cast<int64_t>(second.program().launches.size()), "kernel").c_str(), Quantile(ratios, 0.5),
@@ -121,8 +128,10 @@ class BenchVerb : public Verb {
                 Plural(first.threads(), "thread").c_str());
   }
 
-  void Report(const ManifestProgram& program, int threads, const std::vector<double>& latencies_ms,
+  void Report(const PreparedRun& runner, const std::vector<double>& latencies_ms,
               const std::vector<std::vector<double>>& launches_us) const {
+    const ManifestProgram& program = runner.program();
+    const int threads = runner.threads();
     double flops = 0;
     for (const Launch& launch : program.launches) flops += launch.flops;
     const double median_ms = Quantile(latencies_ms, 0.5);
@@ -135,6 +144,8 @@ class BenchVerb : public Verb {
                                      {"kernels", program.launches.size()},
                                      {"gflops_per_s", flops * 1e-6 / median_ms}};
     if (!program.dims.empty()) report["dims"] = program.dims;
+    const std::optional<SimulatedTime> simulated = runner.simulated_time();
+    if (simulated) report["simulated_cycles"] = simulated->cycles;
     std::vector<std::vector<std::string>> rows;
     if (per_kernel_) {
       double total_us = 0;
@@ -166,10 +177,15 @@ class BenchVerb : public Verb {
       return;
     }
     if (!program.dims.empty()) std::printf("%s  ", ProgramName(program).c_str());
-    std::printf("median %.3f ms  p10 %.3f ms  p90 %.3f ms  (%zu runs, %s, %s)\n", median_ms,
-                Quantile(latencies_ms, 0.1), Quantile(latencies_ms, 0.9), latencies_ms.size(),
-                Plural(threads, "thread").c_str(),
-                Plural(static_cast<int64_t>(program.launches.size()), "kernel").c_str());
+    if (simulated) {
+      std::printf("simulated: %.3f ms, %.0f cycles of the device (not a time of this machine)\n", median_ms,
+                  simulated->cycles);
+    } else {
+      std::printf("median %.3f ms  p10 %.3f ms  p90 %.3f ms  (%zu runs, %s, %s)\n", median_ms,
+                  Quantile(latencies_ms, 0.1), Quantile(latencies_ms, 0.9), latencies_ms.size(),
+                  Plural(threads, "thread").c_str(),
+                  Plural(static_cast<int64_t>(program.launches.size()), "kernel").c_str());
+    }
     if (per_kernel_) {
       std::fputs(Table({"LAUNCH", "KERNEL", "µs", "SHARE", "GFLOP/s", "GB/s", "WHAT"}, rows).c_str(), stdout);
     }

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "absl/status/statusor.h"
@@ -16,6 +17,11 @@ namespace fusion {
 
 // Called after each launch, on the thread that called Run.
 using LaunchObserver = std::function<void(int launch, int64_t latency_ns)>;
+
+// The time of a run on a device that is simulated. It has nothing to do with how long the simulation takes here.
+struct SimulatedTime {
+  double cycles = 0, seconds = 0;  // of the device
+};
 
 // Executes one run at a time; callers serialise.
 class Executable {
@@ -38,6 +44,10 @@ class Executable {
   // The memory of Program::buffers[index], a buffer that holds an extent: read an output's extent after a run, write an
   // input's extent before one.
   virtual void* buffer(int index) = 0;
+
+  // Returns the time of each run on a simulated device, which does not depend on data; a run reports it to its
+  // observer, too. Returns nothing on other devices.
+  virtual std::optional<SimulatedTime> simulated_time() const { return std::nullopt; }
 };
 
 class ThreadPool;

@@ -2,6 +2,7 @@
 #include "runtime/devices/cpu/cpu_device.h"
 #include "runtime/devices/cuda/cuda_device.h"
 #include "runtime/devices/device.h"
+#include "runtime/devices/dsa/dsa_device.h"
 #include "runtime/devices/null/null_device.h"
 #include "runtime/devices/opencl/opencl_device.h"
 
@@ -12,8 +13,11 @@ struct Entry {
   const char* target;
   std::unique_ptr<Device> (*make)();
 };
-constexpr Entry kDevices[] = {
-    {"cpu", MakeCpuDevice}, {"opencl", MakeOpenClDevice}, {"cuda", MakeCudaDevice}, {"null", MakeNullDevice}};
+constexpr Entry kDevices[] = {{"cpu", MakeCpuDevice},
+                              {"opencl", MakeOpenClDevice},
+                              {"cuda", MakeCudaDevice},
+                              {"dsa", MakeDsaDevice},
+                              {"null", MakeNullDevice}};
 
 }  // namespace
 

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -32,8 +33,10 @@ class PreparedRun {
 
   const ManifestProgram& program() const { return session_->program(); }
   int threads() const { return session_->threads(); }
+  std::optional<SimulatedTime> simulated_time() const { return session_->simulated_time(); }
 
-  // Returns the nanoseconds of one run.
+  // Returns the nanoseconds of one run. On a simulated device these are the device's; the numbers are computed in the
+  // first run and in those with an observer, because the time of the others is the same.
   absl::StatusOr<double> Run(const LaunchObserver& observer = {});
 
  private:
@@ -45,6 +48,7 @@ class PreparedRun {
   std::unique_ptr<Session> session_;
   std::vector<const void*> inputs_;
   std::vector<void*> outputs_;
+  bool has_run_ = false;
 };
 
 struct PairedLimits {
@@ -68,7 +72,8 @@ struct TurnTimes {
 
 // Runs the models, of which there are at least two, in rounds; every other round has the opposite order (ABBA, ABCCBA).
 // A turn lasts 10 ms or one run, whichever is longer. A turn of short runs begins with one that is not timed, so that
-// each finds the caches as it left them itself.
+// each finds the caches as it left them itself. On simulated devices one round says everything. INVALID_ARGUMENT where
+// only some of the models run on one: their times mean different things.
 absl::StatusOr<TurnTimes> RunInTurns(absl::Span<PreparedRun> runs, const PairedLimits& limits);
 
 struct PairedTimes {

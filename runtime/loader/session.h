@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -82,6 +83,9 @@ class Session {
   // Returns the shape in the latest run. Before the first run, and for outputs without extents, returns the binding's
   // shape.
   Shape output_shape(int index) const;
+
+  // Returns the time of a run of the selected program on a simulated device (Executable::simulated_time).
+  std::optional<SimulatedTime> simulated_time() const { return executables_[selected_]->simulated_time(); }
 
   // Size of the input with its selected shape.
   size_t input_bytes(int index) const;

@@ -11,7 +11,8 @@
 namespace fusion {
 
 // Times a bundle and its unfused form in turns (runtime/loader/paired_runs.h), on inputs drawn from a seed, for some
-// two seconds; slow models for a few runs. Where there are several specialisations, the first is run.
+// two seconds; slow models for a few runs. Where there are several specialisations, the first is run. On a simulated
+// device the times are the device's, and the result says "simulated" in place of a specialisation.
 absl::StatusOr<std::string> TimeModels(const std::string& bundle, const std::string& unfused, int threads);
 
 // Times the programs of a bundle in turns, on inputs drawn from a seed: they are plans of one model. Ends when the 95%

@@ -2,11 +2,8 @@
 #ifndef FUSION_COMPILER_TE_INTERPRETER_LANE_NUMBERS_H_
 #define FUSION_COMPILER_TE_INTERPRETER_LANE_NUMBERS_H_
 
-#include <cmath>
-#include <cstdint>
-#include <limits>
-
 #include "compiler/te/interpreter/lanes.h"
+#include "runtime/base/number_ops.h"
 
 namespace fusion::te::lanes {
 
@@ -21,18 +18,7 @@ LaneKernel WrapKernel(DType dtype);
 LaneKernel DoubleToIntKernel(DType dtype);  // towards zero, saturating at 64 bits; NaN gives 0; bool: != 0
 LaneKernel IntToDoubleKernel(DType dtype);  // dtype: the integer's type
 
-// Rounds towards zero and saturates; NaN gives 0. The unsigned form gives the bits of a uint64_t.
-template <bool kUnsigned>
-int64_t SaturateToInt(double a) {
-  if constexpr (kUnsigned) {
-    if (a >= 9223372036854775808.0)
-      return a >= 18446744073709551616.0 ? -1 : static_cast<int64_t>(static_cast<uint64_t>(a));
-  }
-  if (std::isnan(a)) return 0;
-  if (a >= 9223372036854775808.0) return std::numeric_limits<int64_t>::max();
-  if (a <= -9223372036854775808.0) return std::numeric_limits<int64_t>::min();
-  return static_cast<int64_t>(a);
-}
+using numbers::SaturateToInt;
 
 }  // namespace fusion::te::lanes
 

@@ -1,3 +1,4 @@
+#include <functional>
 #include <map>
 #include <utility>
 
@@ -12,9 +13,9 @@ namespace fusion::dsa {
 namespace {
 
 // The tokens of one line: names and numbers, and single characters. A comment begins with #.
-std::vector<std::string> Tokens(absl::string_view line) {
+std::vector<absl::string_view> Tokens(absl::string_view line) {
   line = line.substr(0, line.find('#'));
-  std::vector<std::string> tokens;
+  std::vector<absl::string_view> tokens;
   for (size_t i = 0; i < line.size();) {
     const auto word = [](char c) { return absl::ascii_isalnum(c) || c == '_' || c == '.'; };
     size_t end = i + 1;
@@ -32,7 +33,7 @@ std::vector<std::string> Tokens(absl::string_view line) {
     } else if (line.substr(i, 2) == "+=") {
       end = i + 2;
     }
-    tokens.emplace_back(line.substr(i, end - i));
+    tokens.push_back(line.substr(i, end - i));
     i = end;
   }
   return tokens;
@@ -40,22 +41,24 @@ std::vector<std::string> Tokens(absl::string_view line) {
 
 class LineReader {
  public:
-  LineReader(int number, std::vector<std::string> tokens) : number_(number), tokens_(std::move(tokens)) {}
+  LineReader(int number, std::vector<absl::string_view> tokens) : number_(number), tokens_(std::move(tokens)) {}
 
   bool AtEnd() const { return at_ == tokens_.size(); }
-  std::string Peek() const { return AtEnd() ? "the end of the line" : tokens_[at_]; }
-  bool Take(const std::string& token) {
+  absl::string_view Peek() const { return AtEnd() ? "the end of the line" : tokens_[at_]; }
+  bool Take(absl::string_view token) {
     if (AtEnd() || tokens_[at_] != token) return false;
     ++at_;
     return true;
   }
-  absl::Status Expect(const std::string& token) { return Take(token) ? absl::OkStatus() : Expected("'" + token + "'"); }
+  absl::Status Expect(absl::string_view token) {
+    return Take(token) ? absl::OkStatus() : Expected(absl::StrCat("'", token, "'"));
+  }
   absl::Status Expected(const std::string& what) const {
     return absl::InvalidArgumentError(absl::StrCat("line ", number_, ": expected ", what, ", found ", Peek()));
   }
   absl::StatusOr<std::string> Word(const std::string& what) {
     if (AtEnd()) return Expected(what);
-    return tokens_[at_++];
+    return std::string(tokens_[at_++]);
   }
   absl::StatusOr<int64_t> Integer() {
     int64_t value = 0;
@@ -77,7 +80,7 @@ class LineReader {
   }
   absl::StatusOr<Place> ReadPlace() {
     Place place;
-    const std::vector<std::string> parts = AtEnd() ? std::vector<std::string>{} : absl::StrSplit(tokens_[at_], '.');
+    const std::vector<absl::string_view> parts = absl::StrSplit(AtEnd() ? "" : tokens_[at_], '.');
     if (parts.size() != 2 || !absl::SimpleAtoi(parts[0], &place.cluster) || !absl::SimpleAtoi(parts[1], &place.core)) {
       return Expected("a place such as 0.1 (cluster 0, core 1)");
     }
@@ -87,7 +90,7 @@ class LineReader {
 
  private:
   int number_;
-  std::vector<std::string> tokens_;
+  std::vector<absl::string_view> tokens_;
   size_t at_ = 0;
 };
 
@@ -199,7 +202,7 @@ class Parser {
       return reader->Expected("ddr, gb or lb");
     }
     ASSIGN_OR_RETURN(buffer.offset_bytes, reader->Integer());
-    const std::string type = reader->Peek();
+    const std::string type(reader->Peek());
     const std::optional<DType> dtype = ParseDType(type);
     if (!dtype) return reader->Expected("an element type");
     reader->Take(type);
@@ -274,7 +277,7 @@ class Parser {
       RETURN_IF_ERROR(reader->Expect("="));
       return ReadOperands(reader, 0, ",", instruction);
     }
-    const std::string name = reader->Peek();
+    const std::string name(reader->Peek());
     const std::optional<VectorOp> op = ParseVectorOp(name);
     if (!op) return reader->Expected("an operation of a vector unit");
     reader->Take(name);
@@ -292,11 +295,11 @@ class Parser {
     const std::string number = absl::StrCat(program_.instructions.size());
     if (!reader->Take(number)) return reader->Expected(absl::StrCat("buffer, } or the instruction's number ", number));
     RETURN_IF_ERROR(reader->Expect(":"));
-    static const std::map<std::string, Kind>* const kKinds =
-        new std::map<std::string, Kind>{{"load", Kind::kLoad},     {"store", Kind::kStore},
-                                        {"move", Kind::kMove},     {"redistribute", Kind::kRedistribute},
-                                        {"matrix", Kind::kMatrix}, {"vector", Kind::kVector},
-                                        {"sync", Kind::kSync}};
+    static const std::map<std::string, Kind, std::less<>>* const kKinds =
+        new std::map<std::string, Kind, std::less<>>{{"load", Kind::kLoad},     {"store", Kind::kStore},
+                                                     {"move", Kind::kMove},     {"redistribute", Kind::kRedistribute},
+                                                     {"matrix", Kind::kMatrix}, {"vector", Kind::kVector},
+                                                     {"sync", Kind::kSync}};
     auto kind = kKinds->find(reader->Peek());
     if (kind == kKinds->end()) return reader->Expected("an instruction");
     reader->Take(kind->first);
@@ -331,7 +334,7 @@ class Parser {
   }
 
   Program program_;
-  std::map<std::string, int> buffers_, expressions_;
+  std::map<std::string, int, std::less<>> buffers_, expressions_;
 };
 
 }  // namespace
