@@ -83,18 +83,27 @@ std::string KernelsInWords(const ManifestProgram& program) {
   return words;
 }
 
+// Returns what the bundle says of a program for the whole model; nothing if it has kernels.
+Rows ProgramFacts(const Manifest& manifest) {
+  Rows rows;
+  for (const char* fact : {"machine", "program", "simulated"}) {
+    const auto found = manifest.options.find(fact);
+    if (found != manifest.options.end()) rows.push_back({fact, found->second});
+  }
+  return rows;
+}
+
 void PrintBundle(const BundleReader& bundle) {
   const Manifest& manifest = bundle.manifest();
-  std::fputs(
-      Table({}, {{"model", manifest.model_name},
-                 {"target", absl::StrCat(manifest.target, " ", manifest.isa)},
-                 {"made by", manifest.generator},
-                 {"kernels", KernelsInWords(manifest)},
-                 {"arena", BytesInWords(manifest.arena_bytes)},
-                 {"scratch", BytesInWords(manifest.scratch_bytes_per_thread) + " a thread"},
-                 {"weights", WeightsInWords(bundle)}})
-          .c_str(),
-      stdout);
+  Rows facts = {{"model", manifest.model_name},
+                {"target", absl::StrCat(manifest.target, " ", manifest.isa)},
+                {"made by", manifest.generator},
+                {"kernels", KernelsInWords(manifest)},
+                {"arena", BytesInWords(manifest.arena_bytes)},
+                {"scratch", BytesInWords(manifest.scratch_bytes_per_thread) + " a thread"},
+                {"weights", WeightsInWords(bundle)}};
+  for (const std::vector<std::string>& fact : ProgramFacts(manifest)) facts.push_back(fact);
+  std::fputs(Table({}, facts).c_str(), stdout);
   Rows rows;
   if (manifest.weights && !manifest.weights->causes.empty()) {
     for (const auto& [cause, bytes] : manifest.weights->causes) {

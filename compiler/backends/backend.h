@@ -19,6 +19,10 @@ class Backend {
  public:
   virtual ~Backend() = default;
 
+  // Does the device run a whole program of a model instead of kernels? Such a program is made by compiler/accelerator,
+  // and the functions about kernels are not called.
+  virtual bool RunsWholePrograms() const { return false; }
+
   // Fails with UNIMPLEMENTED, naming what the kernel needs and the target lacks; the target's host then runs the kernel
   // (placement.h).
   virtual absl::Status CheckSupported(const movement::Kernel& kernel) const = 0;
@@ -47,8 +51,11 @@ class Backend {
 
 // Returns null for a kind without a backend (backend_list.cc). Backends live forever.
 const Backend* FindBackend(const std::string& kind);
-// The kinds of real devices that have a backend, the one that a machine is searched for first in front.
+// The kinds of real devices, not of simulated ones, that have a backend, the one that a machine is searched for first
+// in front.
 std::vector<std::string> DeviceKinds();
+// The kinds of devices that are simulated: they are offered where somebody asks for them.
+std::vector<std::string> SimulatedKinds();
 
 std::string PhaseSymbol(const std::string& symbol, int phase);
 

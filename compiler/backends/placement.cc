@@ -1,24 +1,10 @@
 #include "compiler/backends/placement.h"
 
+#include "compiler/cost/host_device.h"
 #include "runtime/base/check.h"
 
 namespace fusion {
-namespace {
-
-// The model of the host. Routines are scalar code, so instructions that every processor of the architecture has
-// suffice.
-DeviceModel HostOf(const DeviceModel& device) {
-  DeviceModel host;
-  host.name = "the host of " + device.name;
-  host.isa = device.host_isa;
-  const bool neon = host.isa == "neon";
-  host.march = neon ? "armv8-a" : "x86-64-v3";
-  host.vector_bytes = neon ? 16 : 32;
-  return host;
-}
-
-}  // namespace
-
+// Routines are scalar code, so that the host needs no instructions that only some processors have.
 Placement PlaceKernel(const movement::Kernel& kernel, const DeviceModel& device) {
   const Backend* backend = FindBackend(device.kind);
   FUSION_CHECK(backend != nullptr, "a device kind without a backend");  // Compile refuses it

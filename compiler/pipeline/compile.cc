@@ -9,6 +9,7 @@
 #include "compiler/api/specialisations.h"
 #include "compiler/bundle/emit.h"
 #include "compiler/pipeline/bundle_parts.h"
+#include "compiler/pipeline/compile_program.h"
 #include "compiler/pipeline/pass_runner.h"
 #include "compiler/pipeline/plan_account.h"
 #include "compiler/pipeline/programs.h"
@@ -95,12 +96,18 @@ absl::StatusOr<CompileAccount> BuildAlone(const CompileJob& job, const PreparedP
 
 absl::StatusOr<CompileAccount> Compile(const ModelFiles& files, const CompileOptions& options,
                                        const CompileContext& context, const std::string& bundle_path) {
+  if (RunsWholePrograms(context)) return CompileProgram(files, options, context, bundle_path);
   ASSIGN_OR_RETURN(const PreparedPrograms programs, PreparePrograms(files, options, context));
   return BuildAlone({files, options, bundle_path}, programs, context);
 }
 
 std::vector<absl::StatusOr<CompileAccount>> CompileMany(const std::vector<CompileJob>& jobs,
                                                         const CompileContext& context) {
+  if (RunsWholePrograms(context)) {  // a program shares nothing with those of other models
+    std::vector<absl::StatusOr<CompileAccount>> made;
+    for (const CompileJob& job : jobs) made.push_back(CompileProgram(job.files, job.options, context, job.bundle_path));
+    return made;
+  }
   std::vector<absl::StatusOr<PreparedPrograms>> models;
   std::vector<const FusionKernel*> kernels;
   std::vector<std::ptrdiff_t> first;  // where the job's launches begin in `kernels`
@@ -132,6 +139,11 @@ std::vector<absl::StatusOr<CompileAccount>> CompileMany(const std::vector<Compil
 
 absl::StatusOr<PlanReport> PlanOnly(const ModelFiles& files, const CompileOptions& options,
                                     const CompileContext& given) {
+  if (RunsWholePrograms(given)) {
+    PlanReport whole;
+    ASSIGN_OR_RETURN(whole.account, PlanProgram(files, options, given, &whole.text));
+    return whole;
+  }
   DeviceModel device;
   const CompileContext context = ContextFor(options, given, &device);
   ASSIGN_OR_RETURN(const auto dims, Specialisations(options));

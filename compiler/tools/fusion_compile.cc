@@ -17,6 +17,8 @@
 #include "compiler/api/modes.h"
 #include "compiler/backends/cpu/toolchain/clang_toolchain.h"
 #include "compiler/backends/cuda/toolchain/nvrtc_toolchain.h"
+#include "compiler/backends/dsa/dsa_device_model.h"
+#include "compiler/backends/dsa/toolchain/dsa_toolchain.h"
 #include "compiler/backends/opencl/toolchain/opencl_toolchain.h"
 #include "compiler/backends/toolchain_set.h"
 #include "compiler/cost/stored_devices.h"
@@ -77,6 +79,8 @@ absl::StatusOr<std::unique_ptr<LocalToolchain>> MakeOpenCl() { return MakeOpenCl
 
 absl::StatusOr<std::unique_ptr<LocalToolchain>> MakeNvrtc() { return MakeNvrtcToolchain(); }
 
+absl::StatusOr<std::unique_ptr<LocalToolchain>> MakeChecker() { return MakeDsaToolchain(); }
+
 struct Kind {
   const char* name;
   absl::StatusOr<DeviceModel> (*device)(const std::string& target);
@@ -85,7 +89,8 @@ struct Kind {
 constexpr Kind kKinds[] = {
     {"cpu", [](const std::string&) { return OfflineHostDevice(); }, MakeClang},
     {"opencl", [](const std::string&) -> absl::StatusOr<DeviceModel> { return OfflineOpenClDevice(); }, MakeOpenCl},
-    {"cuda", StoredDevice, MakeNvrtc}};
+    {"cuda", StoredDevice, MakeNvrtc},
+    {"dsa", DsaDeviceOf, MakeChecker}};
 
 // The target's toolchain and clang, which compiles what runs on the target's host.
 absl::StatusOr<std::unique_ptr<Toolchain>> MakeToolchain(const Kind& kind) {
@@ -196,7 +201,10 @@ int Main(int argc, char** argv) {
   app.add_option("MODEL", files.model_path, "the .onnx file")->required();
   app.add_option("OUT", request.out,
                  "the bundle; with several targets OUT.TARGET.fusion for each; with --plan its JSON");
-  app.add_option("--target", targets, "cpu, opencl, cuda:sm_90")->delimiter(',')->take_all()->allow_extra_args(false);
+  app.add_option("--target", targets, "cpu, opencl, cuda:sm_90, dsa:stcp920")
+      ->delimiter(',')
+      ->take_all()
+      ->allow_extra_args(false);
   app.add_option("--planner", options.planner, absl::StrCat("which planner: ", absl::StrJoin(PlannerNames(), ", ")));
   app.add_option("--math", options.math, absl::StrJoin(MathModes(), ", "));
   app.add_option("--precision", options.precision, absl::StrJoin(Precisions(), ", "));

@@ -135,6 +135,10 @@ class Lowerer {
       Part& part = state_.parts[s][o];
       part.region = step.outputs[o];
       part.level = placement->level;
+      ResultCounts& counts = state_.lowered.results;
+      ++(part.level == dsa::Level::kLocal    ? counts.local
+         : part.level == dsa::Level::kGlobal ? counts.global
+                                             : counts.ddr);
       part.birth = s;
       part.death = state_.death[s];
       if (placement->level == dsa::Level::kLocal) {

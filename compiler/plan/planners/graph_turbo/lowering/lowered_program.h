@@ -2,6 +2,7 @@
 #ifndef FUSION_COMPILER_PLAN_PLANNERS_GRAPH_TURBO_LOWERING_LOWERED_PROGRAM_H_
 #define FUSION_COMPILER_PLAN_PLANNERS_GRAPH_TURBO_LOWERING_LOWERED_PROGRAM_H_
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -34,11 +35,17 @@ struct ProgramOutput {
   int tensor = kNone;
 };
 
+// How many outputs of parts of layers were made at each level.
+struct ResultCounts {
+  int64_t local = 0, global = 0, ddr = 0;
+};
+
 struct LoweredProgram {
   dsa::Program program;
   std::vector<te::Program> expressions;  // parallel to the program's
   std::vector<ProgramInput> inputs;
   std::vector<ProgramOutput> outputs;
+  ResultCounts results;
 };
 
 }  // namespace fusion::graph_turbo

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "compiler/plan/planners/graph_turbo/access_map.h"
+#include "compiler/plan/planners/graph_turbo/lowering/part_of_expression.h"
 #include "compiler/te/program/program.h"
 #include "runtime/devices/dsa_sim/evaluator.h"
 #include "runtime/devices/dsa_sim/program.h"
@@ -22,7 +22,7 @@ class TeEvaluator : public dsa::Evaluator {
   absl::StatusOr<std::vector<std::vector<float>>> Evaluate(const dsa::EvaluationRequest& request) override;
 
  private:
-  std::vector<AccessMap> expressions_;
+  std::vector<ExpressionParts> expressions_;
 };
 
 }  // namespace fusion::graph_turbo

@@ -100,5 +100,46 @@ TEST(TeEvaluator, ReadsTheTextsOfAProgram) {
   EXPECT_FALSE(TeEvaluator::FromTexts(program).ok());
 }
 
+// A window of three along columns; the operand has exactly what the results need.
+dsa::EvaluationRequest Window(int64_t row, int64_t column, int64_t columns, int64_t width) {
+  const int64_t first = std::max<int64_t>(column - 1, 0), end = std::min<int64_t>(column + columns + 1, width);
+  dsa::EvaluationRequest request;
+  request.results = {{{row, column}, {2, columns}}};
+  request.operands = {{{row, first}, {2, end - first}}};
+  request.inputs = {0};
+  return request;
+}
+
+TEST(ExpressionParts, PartsInsideAreAlikeAndThoseOfABorderAreNot) {
+  const auto program = te::Parse(R"(te p(%0: f32[8, 100]) {
+    %1[i0<8, i1<100]: f32 = sum.f32(i2<3) %0[i0, i1 + i2 - 1]?0.0
+    return %1
+  })");
+  ASSERT_TRUE(program.ok()) << program.status().message();
+  const ExpressionParts parts(*program);
+  const auto text = [&](const dsa::EvaluationRequest& request) { return te::Print(parts.PartOf(request).program); };
+  const dsa::EvaluationRequest inside = Window(2, 40, 10, 100), beside = Window(4, 50, 10, 100);
+  EXPECT_EQ(parts.KeyOf(inside), parts.KeyOf(beside));
+  EXPECT_EQ(text(inside), text(beside));
+  EXPECT_NE(parts.KeyOf(inside), parts.KeyOf(Window(2, 0, 10, 100)));
+  EXPECT_NE(parts.KeyOf(inside), parts.KeyOf(Window(2, 90, 10, 100)));
+  EXPECT_NE(parts.KeyOf(inside), parts.KeyOf(Window(2, 40, 11, 100)));
+  dsa::EvaluationRequest wider = inside;  // the operand has a column more in front
+  wider.operands[0].origin[1] -= 1;
+  wider.operands[0].extents[1] += 1;
+  EXPECT_NE(parts.KeyOf(inside), parts.KeyOf(wider));
+}
+
+TEST(ExpressionParts, WhatDependsOnCoordinatesIsNowhereAlike) {
+  const auto program = te::Parse(R"(te p(%0: f32[8, 100]) {
+    %1[i0<8, i1<100]: f32 = if i1 < 45 then %0[i0, i1] else 0.0
+    return %1
+  })");
+  ASSERT_TRUE(program.ok()) << program.status().message();
+  const ExpressionParts parts(*program);
+  EXPECT_NE(parts.KeyOf(Window(2, 40, 10, 100)), parts.KeyOf(Window(2, 50, 10, 100)));
+  EXPECT_EQ(parts.KeyOf(Window(2, 40, 10, 100)), parts.KeyOf(Window(2, 40, 10, 100)));
+}
+
 }  // namespace
 }  // namespace fusion::graph_turbo

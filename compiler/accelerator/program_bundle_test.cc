@@ -1,0 +1,87 @@
+#include "compiler/accelerator/program_bundle.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include "absl/strings/str_cat.h"
+#include "compiler/accelerator/program_account.h"
+#include "compiler/accelerator/testing/small_models.h"
+#include "compiler/analysis/interpret.h"
+#include "runtime/loader/paired_runs.h"
+#include "runtime/loader/session.h"
+#include "runtime/verdict/compare.h"
+
+namespace fusion::accelerator {
+namespace {
+
+// Writes the bundle of a graph's program; the text is the binary.
+absl::StatusOr<std::shared_ptr<const Bundle>> BundleOf(const ecg::Graph& graph, const std::string& variant,
+                                                       DType dtype = DType::kF32) {
+  const auto model = PlaceModel(graph, SmallStcp920(), dtype);
+  if (!model.ok()) return model.status();
+  auto program = MakeWholeProgram(*model, variant);
+  if (!program.ok()) return program.status();
+  CompileAccount account;
+  AccountForProgram(*model, *program, &account);
+  Manifest head;
+  head.target = "dsa";
+  head.isa = "stcp920";
+  const std::string path = absl::StrCat(::testing::TempDir(), "/program_bundle_", getpid(), "_", variant, ".fusion");
+  const std::string text = program->text;
+  const absl::Status written = WriteProgramBundle(*model, {*std::move(program), text}, head, path, &account);
+  if (!written.ok()) return written;
+  return Bundle::Open(path);
+}
+
+TEST(ProgramBundle, RunsAndComputesWhatTheInterpreterComputes) {
+  for (const char* text : {kConvolutions, kLookup}) {
+    const ecg::Graph graph = GraphOf(text);
+    const std::vector<Tensor> inputs = InputsOf(graph);
+    const auto expected = ecg::Interpret(graph, inputs);
+    ASSERT_TRUE(expected.ok()) << expected.status();
+    for (const char* variant : {"graph_turbo", "l1", "tvm_like"}) {
+      const auto bundle = BundleOf(graph, variant);
+      ASSERT_TRUE(bundle.ok()) << bundle.status();
+      const auto session = Session::Create(*bundle, 1);
+      ASSERT_TRUE(session.ok()) << session.status();
+      const auto outputs = (*session)->Run(inputs);
+      ASSERT_TRUE(outputs.ok()) << outputs.status();
+      ASSERT_EQ(outputs->size(), expected->size());
+      for (size_t o = 0; o < expected->size(); ++o) {
+        const auto comparison = CompareTensors((*outputs)[o], (*expected)[o]);
+        ASSERT_TRUE(comparison.ok()) << comparison.status();
+        EXPECT_TRUE(comparison->ok()) << variant << " output " << o << " differs by " << comparison->max_rel_err;
+      }
+    }
+  }
+}
+
+TEST(ProgramBundle, AWeightIsHeldOnceAndBindsEachOfItsUses) {
+  const auto bundle = BundleOf(GraphOf(kConvolutions), "graph_turbo");
+  ASSERT_TRUE(bundle.ok()) << bundle.status();
+  const Manifest& manifest = (*bundle)->manifest();
+  int64_t constants = 0;
+  for (const Buffer& buffer : manifest.buffers) constants += buffer.kind == Buffer::Kind::kConstant;
+  EXPECT_EQ(constants, 4) << "two filters, and the bias of both layers";
+  EXPECT_LT((*bundle)->reader()->weights().size(), (216u + 576 + 2 * 8) * 4 + 4 * 64);
+  EXPECT_EQ(manifest.launches[0].nodes.size(), 5u);
+}
+
+TEST(ProgramBundle, TwoSimulatedTimesAreComparedInOneRound) {
+  const ecg::Graph graph = GraphOf(kConvolutions);
+  const std::vector<Tensor> inputs = InputsOf(graph);
+  auto first = PreparedRun::Create(*BundleOf(graph, "graph_turbo"), inputs, 1);
+  auto second = PreparedRun::Create(*BundleOf(graph, "tvm_like"), inputs, 1);
+  ASSERT_TRUE(first.ok() && second.ok());
+  const double ns = *first->Run();
+  EXPECT_EQ(*first->Run(), ns) << "the same program takes the same time";
+  EXPECT_EQ(ns, 1e9 * first->simulated_time()->seconds);
+  const auto times = RunPaired(*first, *second, {});
+  ASSERT_TRUE(times.ok()) << times.status();
+  ASSERT_EQ(times->ratios.size(), 1u);
+  EXPECT_GT(times->ratios[0], 1) << "layer by layer is slower";
+}
+
+}  // namespace
+}  // namespace fusion::accelerator

@@ -1,0 +1,25 @@
+// The processor beside a device, which runs what the device cannot, and what simulates it if nothing else does.
+#ifndef FUSION_COMPILER_COST_HOST_DEVICE_H_
+#define FUSION_COMPILER_COST_HOST_DEVICE_H_
+
+#include "compiler/cost/device_model.h"
+
+namespace fusion {
+
+// Instructions that every processor of the host's architecture has; rates are typical.
+inline DeviceModel HostOf(const DeviceModel& device) {
+  DeviceModel host;
+  host.name = "the host of " + device.name;
+  host.isa = device.host_isa;
+  const bool neon = host.isa == "neon";
+  host.march = neon ? "armv8-a" : "x86-64-v3";
+  host.vector_bytes = neon ? 16 : 32;
+  return host;
+}
+
+// Is the device simulated on its host, so that its times are counted and its numbers should be judged by other kernels?
+inline bool IsSimulated(const DeviceModel& device) { return device.kind == "dsa"; }
+
+}  // namespace fusion
+
+#endif  // FUSION_COMPILER_COST_HOST_DEVICE_H_
