@@ -45,6 +45,13 @@ fusion::CompilerFunctions CompilerOf(const fusion::CompileProcessOptions& proces
           fusion::PlannerNames(), fusion::rewrite::CheckRuleId};
 }
 
+// A simulated device is offered where it is asked for.
+std::vector<std::string> KindsToOffer() {
+  std::vector<std::string> kinds = fusion::DeviceKinds();
+  for (const std::string& kind : fusion::SimulatedKinds()) kinds.push_back(kind);
+  return kinds;
+}
+
 // The command line.
 struct Flags {
   fusion::ServerOptions options;
@@ -83,10 +90,12 @@ void AddFlags(CLI::App* app, Flags* flags) {
   app->add_option("--tls-client-ca", flags->options.tls.client_ca,
                   "PEM file with the authorities of callers' certificates; callers need one then");
   app->add_flag("--no-local-worker", flags->no_local_worker, "start no fusion-worker beside this server");
-  app->add_option("--local-devices", flags->device_kinds,
-                  "kinds of device to look for here; a worker offers each that is found")
+  app->add_option(
+         "--local-devices", flags->device_kinds,
+         "kinds of device to look for here; a worker offers each that is found, and dsa, a simulated accelerator, "
+         "if it is named")
       ->delimiter(',')
-      ->check(CLI::IsMember(flags->device_kinds))
+      ->check(CLI::IsMember(KindsToOffer()))
       ->capture_default_str();
   app->add_option("--device-limit", flags->device_limit_s, "seconds that a driver may take to describe its device")
       ->check(CLI::PositiveNumber)

@@ -17,6 +17,7 @@
 #include "absl/strings/str_split.h"
 #include "absl/time/time.h"
 #include "runtime/base/user_folders.h"
+#include "runtime/devices/dsa_sim/stored_machines.h"
 #include "runtime/log/log.h"
 #include "worker/lease/join.h"
 #include "worker/worker.h"
@@ -61,7 +62,7 @@ void AddFlags(CLI::App* app, Flags* flags) {
       "KEY=VALUE, which submissions may ask for (fusionctl submit --require KEY=VALUE); repeat for several");
   app->add_option("--kinds", flags->kinds,
                   absl::StrCat("kind of device to measure: ", absl::StrJoin(fusion::MeasuredKinds(), ", "),
-                               " (simulated), or none, which takes build tasks only"))
+                               " (answers are made up), or none, which takes build tasks only"))
       ->capture_default_str();
   app->add_option("--threads", options.threads,
                   "threads of builds, and of measurements that name no number (0: all cores)")
@@ -84,6 +85,11 @@ void AddFlags(CLI::App* app, Flags* flags) {
   app->add_flag("--unconfined", options.unconfined,
                 "let kernels, compilers and drivers do what this user may; without it, a worker on a machine without "
                 "seccomp takes no task");
+  app->add_option("--machine", options.machine,
+                  absl::StrCat("which accelerator the kind dsa simulates: ",
+                               absl::StrJoin(fusion::dsa::StoredMachineNames(), ", ")))
+      ->check(CLI::IsMember(fusion::dsa::StoredMachineNames()))
+      ->capture_default_str();
   app->add_option("--simulated-measurement", flags->simulated_measurement, "time that a measurement of kind sim takes")
       ->capture_default_str();
   app->add_option("--simulated-pace", options.simulated_pace,

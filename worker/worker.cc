@@ -18,6 +18,7 @@
 #include "absl/time/clock.h"
 #include "compiler/backends/confinement/confinement.h"
 #include "compiler/backends/cpu/toolchain/clang_toolchain.h"
+#include "compiler/backends/dsa/dsa_device_model.h"
 #include "compiler/backends/process/child_process.h"
 #include "compiler/cost/device_model.h"
 #include "proto/worker_protocol.h"
@@ -84,6 +85,7 @@ constexpr Measured kMeasured[] = {
      }},
     {"opencl", [](const WorkerOptions&, const std::string&) { return ProbeOpenCl(); }},
     {"cuda", [](const WorkerOptions&, const std::string&) { return ProbeCuda(); }},
+    {"dsa", [](const WorkerOptions& options, const std::string&) { return DsaDeviceOf("dsa:" + options.machine); }},
 };
 
 absl::StatusOr<DeviceModel> Probe(const std::string& kind, const WorkerOptions& options, const std::string& toolchain) {
@@ -158,9 +160,8 @@ struct Offer {
 void OfferSimulation(const WorkerOptions& options, Offer* offer) {
   offer->lease.info.set_device_model_json(DeviceModelToJson(SimulatedDeviceModel(options.simulated_seed)));
   offer->lease.info.add_measure_kinds(kSimulatedKind);
-  offer->by_kind[v1::MEASURE] =
-      std::make_unique<SimulatedMeasureExecutor>(options.simulated_seed, options.simulated_measurement,
-                                                 options.simulated_pace);
+  offer->by_kind[v1::MEASURE] = std::make_unique<SimulatedMeasureExecutor>(
+      options.simulated_seed, options.simulated_measurement, options.simulated_pace);
   if (!options.build) return;
   v1::ToolchainInfo* info = offer->lease.info.add_toolchains();
   info->set_kind(kSimulatedKind);
@@ -185,6 +186,10 @@ void OfferBuilds(const WorkerOptions& options, Offer* offer) {
   // The device's driver builds for the device.
   if (wanted("opencl") && std::count(options.kinds.begin(), options.kinds.end(), "opencl") > 0) {
     offer_builds("opencl", LogLevel::kWarning, CompilerOf("opencl", options));
+  }
+  // A program is checked by whoever would run it.
+  if (wanted("dsa") && std::count(options.kinds.begin(), options.kinds.end(), "dsa") > 0) {
+    offer_builds("dsa", LogLevel::kWarning, CompilerOf("dsa", options));
   }
   // NVRTC builds for GPUs of other machines, too. Most machines have none.
   const LogLevel level = FindBesideThisProgram("fusion-build").empty() ? LogLevel::kWarning : LogLevel::kDebug;

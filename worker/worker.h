@@ -30,8 +30,9 @@ struct WorkerOptions {
   std::string device_model;  // file with a device model, used instead of measuring one (DeviceModelToJson)
   // Lock file of the workers of one machine that measure one after another (measure/turn.h). Empty: no waiting.
   std::string turn_file;
-  int64_t simulated_seed = 1;  // of the device "sim"
-  bool unconfined = false;     // kernels and compilers may do what this process may
+  std::string machine = "stcp920";  // of kind "dsa": a stored description (runtime/devices/dsa_sim/machines)
+  int64_t simulated_seed = 1;       // of the device "sim"
+  bool unconfined = false;          // kernels and compilers may do what this process may
   absl::Duration simulated_measurement = absl::Milliseconds(100);
   double simulated_pace = 1;  // times that it says, over those that it should say
   Log log = NoLog();

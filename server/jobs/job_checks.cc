@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "compiler/cost/host_device.h"
 #include "compiler/cost/latency_oracle.h"
 #include "runtime/base/status_macros.h"
 #include "runtime/base/steady_clock.h"
@@ -77,8 +78,8 @@ std::string NoWorkerFor(const DeviceModel& device) {
   return absl::StrCat("no worker with the device is attached (", device.kind, ": ", device.name, ")");
 }
 
-absl::StatusOr<JobChecks::Found> JobChecks::RunBeside(const CompileOptions& other, const std::string& stage,
-                                                      const std::string& name) const {
+absl::StatusOr<JobChecks::Found> JobChecks::RunBeside(const CompileOptions& other, const DeviceModel& other_device,
+                                                      const std::string& stage, const std::string& name) const {
   Found found;
   const DeviceModel& device = farm_job.device.device;
   if (farm_job.farm->WorkersThatOffer(ModelRequirement(device.kind, farm_job.device.fingerprint)) == 0) {
@@ -96,7 +97,7 @@ absl::StatusOr<JobChecks::Found> JobChecks::RunBeside(const CompileOptions& othe
   quiet.progress = progress;
   FarmToolchain builder(quiet);
   absl::StatusOr<CompileAccount> compiled =
-      compile(files, other, {&device, &estimates, &builder, progress, cancelled}, path);
+      compile(files, other, {&other_device, &estimates, &builder, progress, cancelled}, path);
   if (!compiled.ok()) {
     if (cancelled()) return absl::CancelledError("cancelled");
     if (EndsTheJob(compiled.status())) return compiled.status();
@@ -127,7 +128,7 @@ absl::StatusOr<JobChecks::Found> JobChecks::RunBeside(const CompileOptions& othe
 
 absl::StatusOr<v1::ModelMeasurement> JobChecks::Measure(bool* lasts) const {
   const absl::Time begin = SteadyNow();
-  ASSIGN_OR_RETURN(Found found, RunBeside(UnfusedForm(options), "measure", "unfused form"));
+  ASSIGN_OR_RETURN(Found found, RunBeside(UnfusedForm(options), farm_job.device.device, "measure", "unfused form"));
   v1::ModelMeasurement measured = std::move(*found.results.mutable_measurement());
   *lasts = found.not_done.empty() || found.crashed;
   if (!found.not_done.empty()) measured.set_not_done(CutMessage(found.not_done));
@@ -150,7 +151,10 @@ absl::StatusOr<v1::ModelMeasurement> JobChecks::Measure(bool* lasts) const {
 
 absl::StatusOr<v1::ModelVerification> JobChecks::Verify(bool* lasts) const {
   const absl::Time begin = SteadyNow();
-  ASSIGN_OR_RETURN(Found found, RunBeside(StrictReference(options), "verify", "strict reference"));
+  // The kernels of the host, on which a device is simulated, judge the simulation.
+  const DeviceModel& device = farm_job.device.device;
+  const DeviceModel reference = IsSimulated(device) ? HostOf(device) : device;
+  ASSIGN_OR_RETURN(Found found, RunBeside(StrictReference(options), reference, "verify", "strict reference"));
   v1::ModelVerification verified = std::move(*found.results.mutable_verification());
   *lasts = found.not_done.empty() || found.crashed;
   if (!found.not_done.empty()) verified.set_not_done(CutMessage(found.not_done));

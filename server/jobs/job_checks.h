@@ -61,7 +61,9 @@ struct JobChecks {
     CompileAccount other;
     std::string other_digest, worker;
   };
-  absl::StatusOr<Found> RunBeside(const CompileOptions& other, const std::string& stage, const std::string& name) const;
+  // `other_device`: what the other form is compiled for; a worker with the job's device can run it.
+  absl::StatusOr<Found> RunBeside(const CompileOptions& other, const DeviceModel& other_device,
+                                  const std::string& stage, const std::string& name) const;
 };
 
 }  // namespace fusion

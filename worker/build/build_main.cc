@@ -20,6 +20,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/strings/strip.h"
 #include "compiler/backends/cuda/toolchain/nvrtc_toolchain.h"
+#include "compiler/backends/dsa/toolchain/dsa_toolchain.h"
 #include "compiler/backends/opencl/toolchain/opencl_toolchain.h"
 #include "compiler/backends/process/made_file.h"
 #include "runtime/base/status_macros.h"
@@ -64,7 +65,9 @@ bool Parse(int argc, char** argv, Request* request) {
 absl::StatusOr<std::unique_ptr<LocalToolchain>> MakeToolchain(const std::string& kind, int jobs) {
   if (kind == "cuda") return MakeNvrtcToolchain(jobs);
   if (kind == "opencl") return MakeOpenClToolchain();
-  return absl::InvalidArgumentError(absl::StrCat("no compiler of kind '", kind, "' is a library: use opencl or cuda"));
+  if (kind == "dsa") return MakeDsaToolchain();
+  return absl::InvalidArgumentError(
+      absl::StrCat("no compiler of kind '", kind, "' is a library: use opencl, cuda or dsa"));
 }
 
 absl::Status Run(const Request& request) {

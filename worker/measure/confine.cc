@@ -79,7 +79,7 @@ absl::Status Confine(const std::string& kind, const std::vector<std::string>& bu
   PathRules rules;
   rules.read = MachinePaths();
   Append(&rules.read, bundles);
-  if (kind == "cpu") {
+  if (kind == "cpu" || kind == "dsa") {
     Append(&rules.read, SystemPaths());
     return ConfineThisProcess(Profile::kKernel, rules);
   }
@@ -108,7 +108,7 @@ absl::Status ConfineBuild(const std::string& kind, const std::string& folder) {
   rules.write = {folder, "/dev/null"};
   std::vector<std::string> libraries = SystemPaths();
   Append(&libraries, absl::StrSplit(FolderOf("LD_LIBRARY_PATH", ""), ':', absl::SkipEmpty()));
-  if (kind == "cuda") {
+  if (kind == "cuda" || kind == "dsa") {
     Append(&rules.read, libraries);
     return ConfineThisProcess(Profile::kCompiler, rules);
   }

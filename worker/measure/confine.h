@@ -18,13 +18,13 @@ inline constexpr int64_t kMostCpuSeconds = 600;
 // space that is only reserved: CUDA's driver reserves more than a machine has.
 void LimitResources(int64_t most_data_bytes = kMostDataBytes, int64_t most_cpu_seconds = kMostCpuSeconds);
 
-// Limits resources, and confines the process to what kernels of `kind` ("cpu", "opencl", "cuda") need: these bundles,
-// the system's libraries, and for a kind with a driver its devices, caches and helper programs. "none" leaves it with
-// the limits. Fails with INVALID_ARGUMENT for another kind, and as ConfineThisProcess does.
+// Limits resources, and confines the process to what kernels of `kind` ("cpu", "opencl", "cuda", "dsa") need: these
+// bundles, the system's libraries, and for a kind with a driver its devices, caches and helper programs. "none" leaves
+// it with the limits. Fails with INVALID_ARGUMENT for another kind, and as ConfineThisProcess does.
 absl::Status Confine(const std::string& kind, const std::vector<std::string>& bundles);
 
-// The same for a compiler of `kind` ("opencl", "cuda") that runs in this process: it writes below `folder` only, where
-// its temporary files and caches then are, too, because what a text leaves in a shared cache would get into the
+// The same for a compiler of `kind` ("opencl", "cuda", "dsa") that runs in this process: it writes below `folder` only,
+// where its temporary files and caches then are, too, because what a text leaves in a shared cache would get into the
 // binaries of others. OpenCL's may use the devices of GPUs and start programs of the system; NVRTC may do neither.
 absl::Status ConfineBuild(const std::string& kind, const std::string& folder);
 
