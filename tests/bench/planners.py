@@ -101,11 +101,12 @@ def with_bundle(options, model, target, planner):
 
 
 def code_of(bundle):
-    """What a run of the bundle executes: equal for planners that came to the same plan."""
+    """What a run of the bundle executes: equal for planners that came to the same plan. The file of the weights also
+    depends on what stands before it, and the buffers name its tensors."""
     with zipfile.ZipFile(bundle) as entries:
         manifest = json.loads(entries.read("manifest.json"))
-        digests = {name: digest for name, digest in manifest["digests"].items() if name not in ("plan.json", "report.html")}
-        return [digests, manifest["launches"]]
+    digests = {name: digest for name, digest in manifest["digests"].items() if name.startswith("kernels/")}
+    return [digests, manifest["launches"], manifest["buffers"], manifest["kernels"]]
 
 
 def time_bundles(options, model, rows, threads):
