@@ -33,7 +33,7 @@ struct Planned {
   std::vector<RealisedFusionBlock> realised;  // parallel to the plan's fusion blocks
   ElidedCopies elided;
   LoopPlan loops;
-  std::vector<LoopSegment> segments;  // of the plan's fusion blocks, in the order in which they run
+  std::vector<LoopSegment> segments;          // of the plan's fusion blocks, in the order in which they run
   std::vector<std::vector<size_t>> launches;  // the fusion blocks of each
   std::vector<bool> concurrent;  // with the launch in front of it (launch/concurrent_launches.h); empty: none is
 
@@ -63,6 +63,7 @@ struct Compilation {
   ConstantPool* constants = nullptr;               // shared by the programs of a bundle; null if there is one program
   std::vector<PlannedLaunch>* launches = nullptr;  // null if kernels are not asked for
   const FusionPlan* given = nullptr;               // the plan to make; null: the options' planner makes one
+  const ValueLayouts* given_layouts = nullptr;     // the layouts to take; null: those that are chosen for the device
 
   int Units() const;  // the tasks that run at the same time
 };

@@ -11,9 +11,11 @@
 #include "absl/strings/str_cat.h"
 #include "compiler/backends/placement.h"
 #include "compiler/bundle/plan_key.h"
+#include "compiler/cost/known_answers.h"
 #include "compiler/cost/plan_oracle.h"
 #include "compiler/cost/typical_core.h"
 #include "compiler/pipeline/bundle_parts.h"
+#include "compiler/pipeline/kernel_passes.h"
 #include "compiler/pipeline/pass_runner.h"
 #include "compiler/pipeline/plan_account.h"
 #include "compiler/pipeline/verify.h"
@@ -35,34 +37,36 @@ struct Candidate {
 // The most plans of a planner that chooses among plans (`auto`) that are measured beside the one that was made.
 constexpr size_t kMostOffers = 3;
 
-// A way to plan with estimates.
+// A way to plan without measuring.
 struct Way {
   std::string name;
   DeviceModel device;
   int threads = 1;
   const FusionPlan* given = nullptr;  // of which only the kernels are to be made; null: the options' planner
   std::optional<ecg::Graph> graph = std::nullopt;  // that computes the same; nullopt: the one that was planned
+  const ValueLayouts* layouts = nullptr;           // null: those that are chosen for the device
+  LatencyOracle* tuning = nullptr;                 // whose answers choose schedules; null: the scheduler chooses
 };
 
-absl::StatusOr<std::unique_ptr<Prepared>> PlanByEstimates(const Compilation& made, const Way& way) {
+absl::StatusOr<std::unique_ptr<Prepared>> MakeWay(const Compilation& made, const Way& way) {
   const DeviceModel& device = way.device;
   auto plan = std::make_unique<Prepared>();
   plan->planned.graph = way.graph ? *way.graph : made.planned->graph;
   plan->planned.input_symbols = made.planned->input_symbols;
   plan->planned.input_extents = made.planned->input_extents;
   CompileOptions options = made.options;
-  options.tune = "off";
+  if (way.tuning == nullptr) options.tune = "off";
   options.threads = way.threads;
   ModelOracle estimates;
   CompileContext context = made.context;
   context.device = &device;
-  context.oracle = &estimates;
+  context.oracle = way.tuning == nullptr ? &estimates : way.tuning;
   context.progress = nullptr;
   context.plans = nullptr;
   StageClock clock(context, &plan->account);
   GraphFusionOracle oracle(context, Units(options, context), DisabledFusionBlockPasses(options));
-  Compilation compilation{made.files,     options,        context, &oracle,         &clock,
-                          &plan->account, &plan->planned, nullptr, &plan->launches, way.given};
+  Compilation compilation{made.files,     options, context,         &oracle,   &clock,     &plan->account,
+                          &plan->planned, nullptr, &plan->launches, way.given, way.layouts};
   RETURN_IF_ERROR(RunPasses(Passes(), PassPart::kPlan, &compilation));
   AccountForPlan(&compilation);
   RETURN_IF_ERROR(RunPasses(Passes(), PassPart::kKernels, &compilation));
@@ -177,16 +181,38 @@ void TakePlan(const CompileAccount& other, CompileAccount* account) {
   account->plan_json = other.plan_json;
 }
 
-// Makes the plans by estimates whose kernels differ from those of `made` and from each other's: the offline plan, and
-// that for this device, or the best plans that its planner was offered, and the plan of the graph with permutations
-// carried. A plan that cannot be made is left out.
+constexpr char kOffline[] = "offline", kByEstimates[] = "by estimates";
+
+// Makes a plan the next candidate, unless it cannot be made or has the kernels of `made` or of another candidate.
+// Returns whether it is one.
+absl::StatusOr<bool> AddCandidate(const Compilation& compilation, const Prepared& made, const Way& way,
+                                  std::vector<Candidate>* candidates) {
+  absl::StatusOr<std::unique_ptr<Prepared>> plan = MakeWay(compilation, way);
+  if (absl::IsCancelled(plan.status())) return plan.status();
+  if (!plan.ok()) return false;
+  if (way.tuning != nullptr && (*plan)->account.tuned == 0) return false;
+  const auto is_same = [&](const Prepared& other) { return !way.graph && SameLaunches(other, **plan); };
+  if (is_same(made) ||
+      std::any_of(candidates->begin(), candidates->end(), [&](const Candidate& one) { return is_same(*one.own); })) {
+    return false;
+  }
+  Candidate& candidate = candidates->emplace_back();
+  candidate.name = way.name;
+  candidate.own = *std::move(plan);
+  candidate.model = candidate.own.get();
+  return true;
+}
+
+// Makes the plans of the list in plan_candidates.h whose kernels differ from those of `made` and from each other's, in
+// the order of that list; instead of the plan by estimates the best plans that its planner was offered. A plan that
+// cannot be made is left out.
 absl::StatusOr<std::vector<Candidate>> CandidatesBeside(const Compilation& compilation, const Prepared& made) {
   const DeviceModel& device = *compilation.context.device;
   std::vector<Way> ways;
-  if (device.kind == "cpu") ways.push_back({"offline", TypicalCoreLike(device), 1});
+  if (device.kind == "cpu") ways.push_back({kOffline, TypicalCoreLike(device), 1});
   const DeviceModel typical = device.WithTypicalRates();
   const std::vector<OfferedPlan>& offers = made.planned.plan.offers;
-  if (offers.empty()) ways.push_back({"by estimates", typical, compilation.options.threads});
+  if (offers.empty()) ways.push_back({kByEstimates, typical, compilation.options.threads});
   for (size_t o = 1; o < offers.size(); ++o) {
     if (offers[o].plan.fusion_blocks.empty()) continue;
     ways.push_back({NameOf(offers[o]), typical, compilation.options.threads, &offers[o].plan});
@@ -207,19 +233,24 @@ absl::StatusOr<std::vector<Candidate>> CandidatesBeside(const Compilation& compi
   size_t offered = 0;
   for (const Way& way : ways) {
     if (way.given != nullptr && offered == kMostOffers) continue;
-    absl::StatusOr<std::unique_ptr<Prepared>> plan = PlanByEstimates(compilation, way);
-    if (absl::IsCancelled(plan.status())) return plan.status();
-    if (!plan.ok()) continue;
-    const auto is_same = [&](const Prepared& other) { return !way.graph && SameLaunches(other, **plan); };
-    if (is_same(made) ||
-        std::any_of(candidates.begin(), candidates.end(), [&](const Candidate& one) { return is_same(*one.own); })) {
-      continue;
-    }
-    offered += way.given != nullptr ? 1 : 0;
-    Candidate& candidate = candidates.emplace_back();
-    candidate.name = way.name;
-    candidate.own = *std::move(plan);
-    candidate.model = candidate.own.get();
+    ASSIGN_OR_RETURN(const bool added, AddCandidate(compilation, made, way, &candidates));
+    offered += added && way.given != nullptr ? 1 : 0;
+  }
+  if (!passes::MayTune(compilation)) return candidates;
+  KnownAnswers known(compilation.context.oracle);
+  for (const char* structure : {kOffline, kByEstimates}) {
+    const auto of =
+        std::find_if(candidates.begin(), candidates.end(), [&](const Candidate& one) { return one.name == structure; });
+    if (of == candidates.end()) continue;
+    const Planned& planned = of->own->planned;
+    const Way way{absl::StrCat(structure, " with tuned schedules"),
+                  device,
+                  compilation.options.threads,
+                  &planned.plan,
+                  std::nullopt,
+                  &planned.layouts,
+                  &known};
+    RETURN_IF_ERROR(AddCandidate(compilation, made, way, &candidates).status());
   }
   return candidates;
 }

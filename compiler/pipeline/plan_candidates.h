@@ -3,9 +3,12 @@
 // as whole models, and the fastest is kept (docs/decisions/0034-whole-plans-are-measured.md):
 // - "offline", for a CPU: by estimates for one thread of a typical core, as fusion-compile plans without a device
 // - "by estimates", for this device at typical rates
-// - "by measurements", the plan that was made
 // - "permutations carried", where that changes anything: offline, for the graph whose shuffles are moved into weights
 //   (simplify::MovedPermutations, docs/decisions/0049-segments.md)
+// - "offline with tuned schedules" and "by estimates with tuned schedules": the fusion blocks and layouts of these
+//   plans, scheduled for this device and its threads, with the schedules that tuning found for equal kernels. Nothing
+//   more is measured for them
+// - "by measurements", the plan that was made
 // A planner that chooses among plans (`auto`) leaves them with its own; instead of the second, the best few of them are
 // measured beside the one that it chose, each under its planner's name (docs/decisions/0043-auto.md).
 #ifndef FUSION_COMPILER_PIPELINE_PLAN_CANDIDATES_H_

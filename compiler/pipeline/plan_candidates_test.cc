@@ -6,8 +6,10 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <set>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
@@ -36,6 +38,35 @@ class OneSidedOracle : public LatencyOracle {
   }
   bool fused_is_faster = false;
   LatencySource source = LatencySource::kMeasured;
+};
+
+// The same with a memory, as a profile database is one. Every other schedule than the scheduler's own is twice as fast.
+class RememberingOracle : public OneSidedOracle {
+ public:
+  absl::StatusOr<std::vector<LatencyAnswer>> Latency(absl::Span<const LatencyQuestion> questions,
+                                                     MeasurementBundler& bundler) override {
+    ASSIGN_OR_RETURN(std::vector<LatencyAnswer> answers, OneSidedOracle::Latency(questions, bundler));
+    for (size_t q = 0; q < questions.size(); ++q) {
+      const bool trial = absl::StrContains(questions[q].description, "=");
+      if (trial) answers[q].latency_ns /= 2;
+      if (!known_.insert(questions[q].key).second) {
+        answers[q].source = LatencySource::kDatabase;
+        continue;
+      }
+      ++measured;
+      if (!questions[q].workload.empty()) {
+        trials_[questions[q].workload].push_back({questions[q].choices, answers[q].latency_ns});
+      }
+    }
+    return answers;
+  }
+  absl::StatusOr<bool> Knows(const std::string& key) override { return known_.count(key) != 0; }
+  absl::StatusOr<std::vector<KnownTrial>> Trials(const std::string& workload) override { return trials_[workload]; }
+  int measured = 0;
+
+ private:
+  std::set<std::string> known_;
+  std::map<std::string, std::vector<KnownTrial>> trials_;
 };
 
 // Answers with a given comparison, and opens what it would measure.
@@ -264,6 +295,69 @@ TEST_F(PlanCandidates, WithoutAComparisonThePlansSayWhatWasEstimated) {
   EXPECT_EQ(plan["alternatives"].size(), account.alternatives.size());
   EXPECT_THAT(account.plan_json, HasSubstr("estimated the fastest as a whole"));
   EXPECT_THAT(account.passes, ::testing::Contains(::testing::Field(&StageSeconds::stage, "plan: dnnfusion")));
+}
+
+// A first compilation found the softmax faster within the product's kernel, and tuned that kernel; a second one finds
+// it faster apart.
+class TunedCandidates : public PlanCandidates {
+ protected:
+  TunedCandidates() {
+    options_.tune = "quick";
+    context_.oracle = &memory_;
+    context_.plans = &ratios_;
+  }
+  void TuneTheFusedPlan() {
+    memory_.fused_is_faster = true;
+    ratios_.fastest = "by measurements";
+    EXPECT_EQ(CompileIt().tuned, 1);
+    memory_.fused_is_faster = false;
+  }
+  RememberingOracle memory_;
+  RatioOf ratios_;
+};
+
+TEST_F(TunedCandidates, TheOfflineStructureTakesTheSchedulesThatTuningFound) {
+  TuneTheFusedPlan();
+  EXPECT_THAT(ratios_.descriptions, ElementsAre("plan offline, 1 kernel", "plan by measurements, 1 kernel"))
+      << "the offline structure with tuned schedules is the plan by measurements";
+  ratios_.fastest = "with tuned schedules";
+  const CompileAccount account = CompileIt();
+  EXPECT_THAT(ratios_.descriptions, ElementsAre("plan offline, 1 kernel", "plan offline with tuned schedules, 1 kernel",
+                                                "plan by measurements, 2 kernels"));
+  EXPECT_EQ(shipped_, 1u);
+  EXPECT_EQ(account.kernels, 1);
+  EXPECT_EQ(account.tuned, 1) << "the account tells of the plan in the bundle";
+  ASSERT_EQ(account.alternatives.size(), 3u);
+  EXPECT_TRUE(account.alternatives[1].chosen);
+  EXPECT_EQ(nlohmann::json::parse(account.plan_json)["alternatives"][1]["plan"], "offline with tuned schedules");
+}
+
+TEST_F(TunedCandidates, NothingIsMeasuredForThem) {
+  CompileIt();
+  EXPECT_THAT(ratios_.descriptions, ::testing::Not(::testing::Contains(HasSubstr("with tuned schedules"))))
+      << "nobody has tuned the fused kernel";
+  const int measured = memory_.measured;
+  context_.plans = nullptr;
+  CompileIt();
+  EXPECT_EQ(memory_.measured, measured) << "without a comparison of whole plans, as many questions are asked";
+}
+
+TEST_F(TunedCandidates, OfEquallyFastPlansTheOneWithAnOfflineStructureIsReturned) {
+  TuneTheFusedPlan();
+  ratios_.fastest = ",";  // all but the reference
+  CompileAccount account = CompileIt();
+  EXPECT_TRUE(account.alternatives[1].chosen) << "offline with tuned schedules stands in front of by measurements";
+  ratios_.fastest = "";  // all are equally fast
+  account = CompileIt();
+  EXPECT_TRUE(account.alternatives[0].chosen) << "the offline plan depends on fewer things";
+  EXPECT_EQ(account.tuned, 0);
+}
+
+TEST_F(TunedCandidates, WithoutTuningSchedulesStayTheSchedulers) {
+  TuneTheFusedPlan();
+  options_.tune = "off";
+  CompileIt();
+  EXPECT_THAT(ratios_.descriptions, ElementsAre("plan offline, 1 kernel", "plan by measurements, 2 kernels"));
 }
 
 // A shuffle in front of a product over the shuffled channels: without it the weights are permuted. The softmax behind

@@ -121,6 +121,10 @@ bool SharesMemory(const Compilation& compilation) { return compilation.context.d
 
 absl::Status Layout(Compilation* compilation) {
   Planned& planned = *compilation->planned;
+  if (compilation->given_layouts != nullptr) {
+    planned.layouts = *compilation->given_layouts;
+    return absl::OkStatus();
+  }
   ASSIGN_OR_RETURN(planned.layouts,
                    ChooseLayouts(planned.graph, compilation->context.device->WithTypicalRates(), compilation->Units()));
   return absl::OkStatus();
