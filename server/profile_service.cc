@@ -1,9 +1,7 @@
-#include <cmath>
 #include <limits>
 #include <utility>
 #include <vector>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "compiler/cost/device_model.h"
 #include "proto/profile.grpc.pb.h"
@@ -12,65 +10,13 @@
 #include "server/grpc_status.h"
 #include "server/jobs/job_runner.h"
 #include "server/list_pages.h"
+#include "server/profile_records.h"
 #include "server/scheduler/model_error_of.h"
 #include "server/services.h"
 #include "server/stream_places.h"
 
 namespace fusion {
 namespace {
-
-std::string InWords(const MeasurementRow& row) {
-  if (row.quarantined) return "quarantined";
-  switch (row.standing) {
-    case Standing::kBelieved:
-      return "believed";
-    case Standing::kConfirmed:
-      return "confirmed";
-    case Standing::kChecked:
-      return "checked";
-    case Standing::kSingleSource:
-      return "single source";
-    case Standing::kImported:
-      return "imported";
-  }
-  return "";
-}
-
-v1::Measurement ToProto(const MeasurementRow& row) {
-  v1::Measurement proto;
-  proto.set_question_key(row.question_key);
-  proto.set_measurement_key(row.measurement_key);
-  proto.set_device_fingerprint(row.device_fingerprint);
-  proto.set_description(row.description);
-  proto.set_samples(row.samples);
-  proto.set_min_ns(row.min_ns);
-  proto.set_median_ns(row.median_ns);
-  proto.set_p90_ns(row.p90_ns);
-  *proto.mutable_samples_ns() = {row.samples_ns.begin(), row.samples_ns.end()};
-  proto.set_worker(row.worker);
-  proto.set_toolchain(row.toolchain);
-  proto.set_time_ms(row.time_ms);
-  proto.set_model_ns(row.model_ns);
-  proto.set_workload(row.workload);
-  proto.set_structure(row.structure);
-  proto.set_choices(row.choices);
-  proto.set_origin(row.origin);
-  proto.set_task(row.task);
-  proto.set_fence(row.fence);
-  proto.set_item(row.item);
-  proto.set_source(row.source);
-  proto.set_standing(InWords(row));
-  return proto;
-}
-
-v1::ProfiledDevice ToProto(const DeviceRow& row) {
-  v1::ProfiledDevice proto;
-  proto.set_fingerprint(row.fingerprint);
-  proto.set_model_json(row.model_json);
-  proto.set_time_ms(row.time_ms);
-  proto.set_measurements(row.measurements);
-  return proto;
-}
 
 v1::ModelErrors ToProto(const ModelError& error) {
   v1::ModelErrors proto;
@@ -80,59 +26,6 @@ v1::ModelErrors ToProto(const ModelError& error) {
   proto.set_median_error(error.median_error);
   proto.set_factor(error.factor);
   return proto;
-}
-
-constexpr char kImported[] = "imported/";
-
-absl::StatusOr<MeasurementRow> FromProto(const v1::Measurement& proto) {
-  constexpr size_t kMostText = 4096;
-  const auto is_key = [](const std::string& key) {
-    return key.size() == 64 && key.find_first_not_of("0123456789abcdef") == std::string::npos;
-  };
-  const auto is_time = [](double ns) { return std::isfinite(ns) && ns >= 0; };
-  // A task without its origin would pass for one of this database.
-  bool good = proto.origin().empty() == proto.task().empty() && is_key(proto.question_key()) &&
-              !proto.device_fingerprint().empty() && proto.samples() > 0 && is_time(proto.min_ns()) &&
-              is_time(proto.median_ns()) && is_time(proto.p90_ns()) && is_time(proto.model_ns()) &&
-              (proto.workload().empty() || is_key(proto.workload())) &&
-              (proto.structure().empty() || is_key(proto.structure())) && proto.samples_ns_size() <= 64;
-  for (const double ns : proto.samples_ns()) good = good && is_time(ns);
-  for (const std::string* text :
-       {&proto.measurement_key(), &proto.device_fingerprint(), &proto.description(), &proto.worker(),
-        &proto.toolchain(), &proto.choices(), &proto.origin(), &proto.task(), &proto.source()}) {
-    good = good && text->size() <= kMostText;
-  }
-  if (!good) {
-    return absl::InvalidArgumentError(absl::StrCat("not a measurement: question_key '",
-                                                   proto.question_key().substr(0, 64), "', ", proto.samples(),
-                                                   " samples, median ", proto.median_ns(), " ns"));
-  }
-  // Older servers name no source; the worker's name, which stands before its id, is one.
-  std::string source = proto.source().empty() ? proto.worker().substr(0, proto.worker().find('/')) : proto.source();
-  if (!absl::StartsWith(source, kImported)) source = absl::StrCat(kImported, source);
-  return MeasurementRow{proto.question_key(),
-                        proto.measurement_key(),
-                        proto.device_fingerprint(),
-                        proto.description(),
-                        proto.samples(),
-                        proto.min_ns(),
-                        proto.median_ns(),
-                        proto.p90_ns(),
-                        {proto.samples_ns().begin(), proto.samples_ns().end()},
-                        proto.worker(),
-                        proto.toolchain(),
-                        proto.time_ms(),
-                        proto.model_ns(),
-                        proto.workload(),
-                        proto.structure(),
-                        proto.choices(),
-                        proto.origin(),
-                        proto.task(),
-                        proto.fence(),
-                        proto.item(),
-                        /*id=*/0,
-                        std::move(source),
-                        Standing::kImported};
 }
 
 class ProfileService : public v1::Profile::Service {
@@ -204,12 +97,28 @@ class ProfileService : public v1::Profile::Service {
       *record.mutable_device() = ToProto(device);
       open = open && writer->Write(record);
     }
-    return ToGrpc(store_->ScanMeasurements({"", "", request->device_fingerprint(), std::numeric_limits<int>::max()},
-                                           [&](const MeasurementRow& row) {
-                                             *record.mutable_measurement() = ToProto(row);
-                                             open = open && writer->Write(record);
-                                             (*place)->Progress();
-                                           }));
+    const auto send = [&] {
+      open = open && writer->Write(record);
+      (*place)->Progress();
+    };
+    absl::Status scanned = store_->ScanMeasurements(
+        {"", "", request->device_fingerprint(), std::numeric_limits<int>::max()}, [&](const MeasurementRow& row) {
+          *record.mutable_measurement() = ToProto(row);
+          send();
+        });
+    if (scanned.ok() && request->plans()) {
+      scanned = store_->ScanPlans(
+          request->device_fingerprint(),
+          [&](const PlanComparisonRow& row) {
+            *record.mutable_comparison() = ToProto(row);
+            send();
+          },
+          [&](const PlanRow& row) {
+            *record.mutable_plan() = ToProto(row);
+            send();
+          });
+    }
+    return ToGrpc(scanned);
   }
 
   grpc::Status Import(grpc::ServerContext* context, grpc::ServerReader<v1::ProfileRecord>* reader,
@@ -219,32 +128,61 @@ class ProfileService : public v1::Profile::Service {
     const auto place = streams_->Take(permit->principal().OwnerName(), [context] { context->TryCancel(); });
     if (!place.ok()) return ToGrpc(place.status());
     constexpr size_t kBatch = 1000;  // rows in a transaction
-    std::vector<MeasurementRow> rows;
-    const auto take = [&] {
-      const absl::StatusOr<int64_t> added = store_->MergeMeasurements(rows);
-      RETURN_IF_ERROR(added.status());
-      response->set_added(response->added() + *added);
-      response->set_known(response->known() + static_cast<int64_t>(rows.size()) - *added);
-      rows.clear();
-      return absl::OkStatus();
-    };
+    ImportBatch batch;
     for (v1::ProfileRecord record; reader->Read(&record);) {
       (*place)->Progress();
-      if (record.has_device()) {
-        if (const absl::Status taken = TakeDevice(record.device()); !taken.ok()) return ToGrpc(taken);
-        continue;
-      }
-      if (record.measurement().standing() == "quarantined") continue;
-      absl::StatusOr<MeasurementRow> row = FromProto(record.measurement());
-      if (!row.ok()) return ToGrpc(row.status());
-      rows.push_back(*std::move(row));
-      if (rows.size() < kBatch) continue;
-      if (const absl::Status taken = take(); !taken.ok()) return ToGrpc(taken);
+      if (const absl::Status added = Add(record, &batch); !added.ok()) return ToGrpc(added);
+      if (batch.size() < kBatch) continue;
+      if (const absl::Status taken = Take(&batch, response); !taken.ok()) return ToGrpc(taken);
     }
-    return ToGrpc(take());
+    return ToGrpc(Take(&batch, response));
   }
 
  private:
+  // Rows of other servers that are stored together.
+  struct ImportBatch {
+    std::vector<MeasurementRow> measurements;
+    std::vector<PlanComparisonRow> comparisons;
+    std::vector<PlanRow> plans;
+    size_t size() const { return measurements.size() + comparisons.size() + plans.size(); }
+  };
+
+  // Adds the record's row, unless its server does not believe it. A device is stored at once.
+  absl::Status Add(const v1::ProfileRecord& record, ImportBatch* batch) {
+    constexpr char kQuarantined[] = "quarantined";
+    switch (record.record_case()) {
+      case v1::ProfileRecord::kDevice:
+        return TakeDevice(record.device());
+      case v1::ProfileRecord::kComparison: {
+        if (record.comparison().standing() == kQuarantined) return absl::OkStatus();
+        ASSIGN_OR_RETURN(batch->comparisons.emplace_back(), ImportedRow(record.comparison()));
+        return absl::OkStatus();
+      }
+      case v1::ProfileRecord::kPlan: {
+        if (record.plan().quarantined()) return absl::OkStatus();
+        ASSIGN_OR_RETURN(batch->plans.emplace_back(), ImportedRow(record.plan()));
+        return absl::OkStatus();
+      }
+      default: {  // a record of a newer server is no measurement
+        if (record.measurement().standing() == kQuarantined) return absl::OkStatus();
+        ASSIGN_OR_RETURN(batch->measurements.emplace_back(), ImportedRow(record.measurement()));
+        return absl::OkStatus();
+      }
+    }
+  }
+
+  absl::Status Take(ImportBatch* batch, v1::ProfileImportResponse* response) {
+    ASSIGN_OR_RETURN(const int64_t added, store_->MergeMeasurements(batch->measurements));
+    response->set_added(response->added() + added);
+    response->set_known(response->known() + static_cast<int64_t>(batch->measurements.size()) - added);
+    ASSIGN_OR_RETURN(const int64_t plans, store_->MergePlans(batch->comparisons, batch->plans));
+    const auto sent = static_cast<int64_t>(batch->comparisons.size() + batch->plans.size());
+    response->set_plans_added(response->plans_added() + plans);
+    response->set_plans_known(response->plans_known() + sent - plans);
+    *batch = {};
+    return absl::OkStatus();
+  }
+
   absl::Status AddDevices(v1::ProfileStats* stats) {
     ASSIGN_OR_RETURN(const std::vector<DeviceRow> devices, store_->Devices(""));
     for (const DeviceRow& device : devices) {

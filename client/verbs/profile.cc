@@ -105,7 +105,9 @@ class ProfileQueryVerb : public Verb {
 class ProfileExportVerb : public Verb {
  public:
   std::string name() const override { return "profile export"; }
-  std::string help() const override { return "all measurements and their devices' rates, one JSON object a line"; }
+  std::string help() const override {
+    return "all measurements, of kernels and of whole plans, and their devices' rates, one JSON object a line";
+  }
   std::vector<Option> Options() override {
     return {{"FILE", "where to (-: stdout)", &path_, true}, {"--device", "only this device's", &device_}};
   }
@@ -118,10 +120,12 @@ class ProfileExportVerb : public Verb {
     }
     v1::ProfileExportRequest request;
     request.set_device_fingerprint(device_);
-    int64_t count = 0;
+    request.set_plans(true);
+    int64_t count = 0, plans = 0;
     const absl::Status status =
         Connection::Open(common.endpoint)->ProfileExport(request, [&](const v1::ProfileRecord& record) {
           if (record.has_measurement()) ++count;
+          if (record.has_comparison() || record.has_plan()) ++plans;
           const std::string line = ProtoToJson(record, -1) + "\n";
           if (file != nullptr) return file->Append(line);
           std::fputs(line.c_str(), stdout);
@@ -131,7 +135,8 @@ class ProfileExportVerb : public Verb {
     if (file != nullptr) {
       if (absl::Status committed = file->Commit(); !committed.ok()) return FailLocal(committed);
     }
-    std::fprintf(stderr, "exported %s\n", Plural(count, "measurement").c_str());
+    std::fprintf(stderr, "exported %s, and %s of whole plans\n", Plural(count, "measurement").c_str(),
+                 CountInWords(plans).c_str());
     return kExitOk;
   }
 
@@ -144,8 +149,9 @@ int ReportImport(const absl::StatusOr<v1::ProfileImportResponse>& imported, cons
   if (format == "json") {
     std::printf("%s\n", ProtoToJson(*imported).c_str());
   } else {
-    std::printf("%s added, %s known already\n", Plural(imported->added(), "measurement").c_str(),
-                CountInWords(imported->known()).c_str());
+    std::printf("%s added, %s known already; of whole plans %s added, %s known already\n",
+                Plural(imported->added(), "measurement").c_str(), CountInWords(imported->known()).c_str(),
+                CountInWords(imported->plans_added()).c_str(), CountInWords(imported->plans_known()).c_str());
   }
   return kExitOk;
 }
@@ -193,6 +199,7 @@ class ProfileMergeVerb : public Verb {
   int Run(const CommonOptions& common) override {
     v1::ProfileExportRequest request;
     request.set_device_fingerprint(device_);
+    request.set_plans(true);
     std::vector<v1::ProfileRecord> records;
     const absl::StatusOr<Endpoint> from = EndpointOf(from_);
     if (!from.ok()) return Fail(from.status());

@@ -45,16 +45,6 @@ struct MedianOfEachQuestion {
   }
 };
 
-// Is the source in quarantine?
-absl::StatusOr<bool> IsQuarantined(Connection& db, const std::string& source) {
-  bool found = false;
-  if (source.empty()) return found;
-  RETURN_IF_ERROR(db.Query(
-      "SELECT 1 FROM drained_workers WHERE quarantined = 1 AND (name = ?1 OR 'imported/' || name = ?1) LIMIT 1",
-      {source}, [&](const SqlRow&) { found = true; }));
-  return found;
-}
-
 absl::Status Insert(Connection& db, const MeasurementRow& row) {
   ASSIGN_OR_RETURN(const bool quarantined, IsQuarantined(db, row.source));
   return db.Run(
@@ -88,41 +78,11 @@ absl::Status Insert(Connection& db, const MeasurementRow& row) {
        int64_t{quarantined}});
 }
 
-absl::Status Insert(Connection& db, const PlanComparisonRow& row) {
-  ASSIGN_OR_RETURN(const bool quarantined, IsQuarantined(db, row.source));
-  return db.Run(
-      "INSERT INTO plan_comparisons (plan_key, reference_key, device_fingerprint, description, threads, rounds, "
-      "ratio, ratio_low, ratio_high, median_ns, reference_ns, model_ns, reference_model_ns, worker, time_ms, task, "
-      "fence, item, source, standing, quarantined) VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?) ON CONFLICT DO "
-      "NOTHING",
-      {row.plan_key,
-       row.reference_key,
-       row.device_fingerprint,
-       row.description,
-       int64_t{row.threads},
-       row.rounds,
-       row.ratio,
-       row.ratio_low,
-       row.ratio_high,
-       row.median_ns,
-       row.reference_ns,
-       row.model_ns,
-       row.reference_model_ns,
-       row.worker,
-       row.time_ms,
-       row.task,
-       row.fence,
-       row.item,
-       row.source,
-       static_cast<int64_t>(row.standing),
-       int64_t{quarantined}});
-}
-
 }  // namespace
 
 absl::Status InsertAccepted(Connection& db, const AcceptedRows& accepted) {
   for (const MeasurementRow& row : accepted.measurements) RETURN_IF_ERROR(Insert(db, row));
-  for (const PlanComparisonRow& row : accepted.comparisons) RETURN_IF_ERROR(Insert(db, row));
+  for (const PlanComparisonRow& row : accepted.comparisons) RETURN_IF_ERROR(InsertComparison(db, row));
   for (const BuildRow& row : accepted.builds) {
     RETURN_IF_ERROR(db.Run(
         "INSERT OR REPLACE INTO builds (key, binary_digest, created_ms, toolchain, builder, trusted, "
@@ -316,45 +276,11 @@ absl::StatusOr<std::vector<ModelErrorRow>> SqliteStore::ModelErrors(const std::s
       device_fingerprint);
 }
 
-absl::Status SqliteStore::AppendPlans(absl::Span<const PlanRow> rows) {
-  return writer_->Write([&](Connection& db) -> absl::Status {
-    for (const PlanRow& row : rows) {
-      RETURN_IF_ERROR(db.Run(
-          "INSERT INTO plan_measurements (bundle_digest, device_fingerprint, model_name, planner, threads, model_ns, "
-          "median_ns, p25_ns, p75_ns, worker, time_ms) VALUES (?,?,?,?,?,?,?,?,?,?,?)",
-          {row.bundle_digest, row.device_fingerprint, row.model_name, row.planner, int64_t{row.threads}, row.model_ns,
-           row.median_ns, row.p25_ns, row.p75_ns, row.worker, row.time_ms}));
-    }
-    return absl::OkStatus();
-  });
-}
-
-absl::StatusOr<std::vector<std::optional<PlanComparisonRow>>> SqliteStore::PlanComparisons(
-    const std::string& reference_key, absl::Span<const std::string> plan_keys) {
-  std::vector<std::optional<PlanComparisonRow>> comparisons(plan_keys.size());
-  RETURN_IF_ERROR(Read([&](Connection& db) -> absl::Status {
-    for (size_t p = 0; p < plan_keys.size(); ++p) {
-      std::vector<PlanComparisonRow> rows;
-      RETURN_IF_ERROR(db.Query(
-          "SELECT plan_key, reference_key, device_fingerprint, description, threads, rounds, ratio, ratio_low, "
-          "ratio_high, median_ns, reference_ns, model_ns, reference_model_ns, worker, time_ms FROM plan_comparisons "
-          "WHERE plan_key = ? AND reference_key = ? AND quarantined = 0 ORDER BY ratio, id",
-          {plan_keys[p], reference_key}, [&](const SqlRow& row) {
-            rows.push_back({row.Text(0), row.Text(1), row.Text(2), row.Text(3), static_cast<int>(row.Int(4)),
-                            row.Int(5), row.Double(6), row.Double(7), row.Double(8), row.Double(9), row.Double(10),
-                            row.Double(11), row.Double(12), row.Text(13), row.Int(14)});
-          }));
-      if (!rows.empty()) comparisons[p] = std::move(rows[rows.size() / 2]);
-    }
-    return absl::OkStatus();
-  }));
-  return comparisons;
-}
-
 absl::StatusOr<std::vector<ModelErrorRow>> SqliteStore::PlanErrors(const std::string& device_fingerprint) {
   return Errors(
       "SELECT device_fingerprint || ' ' || bundle_digest || ' ' || threads AS plan, median_ns, model_ns FROM "
-      "plan_measurements WHERE model_ns > 0 AND (?1 = '' OR device_fingerprint = ?1) ORDER BY plan, id",
+      "plan_measurements WHERE model_ns > 0 AND quarantined = 0 AND (?1 = '' OR device_fingerprint = ?1) ORDER BY "
+      "plan, id",
       device_fingerprint);
 }
 

@@ -74,11 +74,10 @@ absl::StatusOr<std::optional<WorkerRow>> SqliteStore::LatestWorker(const std::st
 
 namespace {
 
-constexpr const char* kTablesWithSources[] = {"measurements", "plan_comparisons"};
-
-// The rows of a quarantined source up to the last one that another worker confirmed still count.
+// The rows of a quarantined source up to the last one that another worker confirmed still count. Measurements of whole
+// plans have a source only where they were imported.
 absl::Status QuarantineRows(Connection& db, const std::string& source) {
-  for (const char* table : kTablesWithSources) {
+  for (const char* table : {"measurements", "plan_comparisons"}) {
     RETURN_IF_ERROR(db.Run(
         absl::StrCat("UPDATE ", table, " SET quarantined = 1 WHERE source = ?1 AND source <> '' AND fence > (SELECT ",
                      "COALESCE(MAX(fence), 0) FROM ", table, " WHERE source = ?1 AND source <> '' AND standing = ",
@@ -88,11 +87,12 @@ absl::Status QuarantineRows(Connection& db, const std::string& source) {
         db.Run(absl::StrCat("UPDATE ", table, " SET quarantined = 1 WHERE source = 'imported/' || ?1 AND source <> ''"),
                {source}));
   }
-  return absl::OkStatus();
+  return db.Run("UPDATE plan_measurements SET quarantined = 1 WHERE source IN (?1, 'imported/' || ?1) AND source <> ''",
+                {source});
 }
 
 absl::Status ReleaseRows(Connection& db, const std::string& source) {
-  for (const char* table : kTablesWithSources) {
+  for (const char* table : {"measurements", "plan_comparisons", "plan_measurements"}) {
     // An imported row stays where it is quarantined under both names.
     RETURN_IF_ERROR(db.Run(
         absl::StrCat("UPDATE ", table, " SET quarantined = 0 WHERE source IN (?1, 'imported/' || ?1) AND source <> '' ",
@@ -104,6 +104,15 @@ absl::Status ReleaseRows(Connection& db, const std::string& source) {
 }
 
 }  // namespace
+
+absl::StatusOr<bool> IsQuarantined(Connection& db, const std::string& source) {
+  bool found = false;
+  if (source.empty()) return found;
+  RETURN_IF_ERROR(db.Query(
+      "SELECT 1 FROM drained_workers WHERE quarantined = 1 AND (name = ?1 OR 'imported/' || name = ?1) LIMIT 1",
+      {source}, [&](const SqlRow&) { found = true; }));
+  return found;
+}
 
 absl::Status SqliteStore::PutDrainedWorker(const DrainedWorkerRow& worker) {
   return writer_->Write([&](Connection& db) -> absl::Status {

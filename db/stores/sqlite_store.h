@@ -12,8 +12,11 @@
 
 namespace fusion {
 
-// Runs inside a transaction of the caller.
+// These run inside a transaction of the caller.
 absl::Status InsertAccepted(Connection& db, const AcceptedRows& accepted);
+absl::Status InsertComparison(Connection& db, const PlanComparisonRow& row);
+// Is the source in quarantine? A source `imported/S` is with S, too.
+absl::StatusOr<bool> IsQuarantined(Connection& db, const std::string& source);
 
 class SqliteStore : public Store {
  public:
@@ -70,6 +73,11 @@ class SqliteStore : public Store {
                                                             int limit) override;
   absl::StatusOr<std::vector<ModelErrorRow>> ModelErrors(const std::string& device_fingerprint) override;
   absl::Status AppendPlans(absl::Span<const PlanRow> rows) override;
+  absl::StatusOr<int64_t> MergePlans(absl::Span<const PlanComparisonRow> comparisons,
+                                     absl::Span<const PlanRow> plans) override;
+  absl::Status ScanPlans(const std::string& device_fingerprint,
+                         const std::function<void(const PlanComparisonRow&)>& on_comparison,
+                         const std::function<void(const PlanRow&)>& on_plan) override;
   absl::StatusOr<std::vector<std::optional<PlanComparisonRow>>> PlanComparisons(
       const std::string& reference_key, absl::Span<const std::string> plan_keys) override;
   absl::StatusOr<std::vector<ModelErrorRow>> PlanErrors(const std::string& device_fingerprint) override;

@@ -157,6 +157,8 @@ struct PlanRow {
   double median_ns = 0, p25_ns = 0, p75_ns = 0;
   std::string worker;
   int64_t time_ms = 0;
+  std::string source = {};   // of an imported row; else ""
+  bool quarantined = false;  // the row does not count; ScanPlans fills it
 };
 
 // A whole plan beside the reference with which it ran in turns.
@@ -170,10 +172,11 @@ struct PlanComparisonRow {
   double model_ns = 0, reference_model_ns = 0;  // the cost model's estimates; 0: unknown
   std::string worker;
   int64_t time_ms = 0;
-  std::string task = {};  // as in MeasurementRow
+  std::string origin = {}, task = {};  // as in MeasurementRow
   int64_t fence = 0, item = 0;
   std::string source = {};
   Standing standing = Standing::kBelieved;
+  bool quarantined = false;  // the row answers no question; ScanPlans fills it
 };
 
 // Rows that the results of tasks add.
@@ -364,6 +367,15 @@ class Store {
   // median latency.
   virtual absl::StatusOr<std::vector<ModelErrorRow>> ModelErrors(const std::string& device_fingerprint) = 0;
   virtual absl::Status AppendPlans(absl::Span<const PlanRow> rows) = 0;
+  // Appends the rows that are missing, and returns how many it appended. Comparisons of the same plans, worker, time
+  // and ratio are the same comparison; measurements of the same bundle, device, threads, worker, time and median are
+  // the same measurement.
+  virtual absl::StatusOr<int64_t> MergePlans(absl::Span<const PlanComparisonRow> comparisons,
+                                             absl::Span<const PlanRow> plans) = 0;
+  // Visits all comparisons of the device ("": of all devices), then all measurements of whole plans; the newest first.
+  virtual absl::Status ScanPlans(const std::string& device_fingerprint,
+                                 const std::function<void(const PlanComparisonRow&)>& on_comparison,
+                                 const std::function<void(const PlanRow&)>& on_plan) = 0;
   // Answers parallel to the keys of plans: of the rows with this reference the one with the median ratio (the larger
   // middle one of an even number, the older one of equal ones), or nullopt without rows.
   virtual absl::StatusOr<std::vector<std::optional<PlanComparisonRow>>> PlanComparisons(

@@ -358,6 +358,76 @@ TEST_P(StoreConformance, TheMedianOfAPlansComparisonsAnswers) {
   EXPECT_EQ(found[0]->median_ns, 1100) << "all figures are of one row";
 }
 
+TEST_P(StoreConformance, WhatIsKnownOfPlansMovesToAnotherServerOnce) {
+  const std::string plan(64, 'a'), reference(64, 'b');
+  PlanComparisonRow compared{plan, reference, "dev", "plan", 1, 20, 0.9, 0.8, 1, 90, 100, 5, 6, "w", 1};
+  compared.task = "t", compared.fence = 3, compared.item = 1;
+  PlanComparisonRow elsewhere = compared;
+  elsewhere.device_fingerprint = "other", elsewhere.item = 2, elsewhere.time_ms = 2;
+  ASSERT_TRUE(store_->PutTasks({}, {.comparisons = {compared, elsewhere}}).ok());
+  const PlanRow measured{"digest", "dev", "model", "dnnfusion", 1, 50, 100, 90, 110, "w", 1};
+  ASSERT_TRUE(store_->AppendPlans({measured}).ok());
+
+  std::vector<PlanComparisonRow> comparisons;
+  std::vector<PlanRow> plans;
+  const auto scan = [&](const std::string& device) {
+    comparisons.clear(), plans.clear();
+    return store_->ScanPlans(
+        device, [&](const PlanComparisonRow& row) { comparisons.push_back(row); },
+        [&](const PlanRow& row) { plans.push_back(row); });
+  };
+  ASSERT_TRUE(scan("").ok());
+  ASSERT_EQ(comparisons.size(), 2u);
+  EXPECT_EQ(comparisons[0].device_fingerprint, "other") << "the newest first";
+  ASSERT_TRUE(scan("dev").ok());
+  ASSERT_EQ(comparisons.size(), 1u);
+  ASSERT_EQ(plans.size(), 1u);
+  EXPECT_EQ(comparisons[0].origin.size(), 32u) << comparisons[0].origin;
+  EXPECT_EQ(comparisons[0].task, "t");
+  EXPECT_EQ(comparisons[0].ratio_high, 1);
+  EXPECT_EQ(plans[0].p75_ns, 110);
+  EXPECT_EQ(plans[0].model_name + plans[0].source, "model");
+  EXPECT_EQ(store_->MergePlans(comparisons, plans).value(), 0) << "they are of this database";
+
+  // Another database has a task of that id, and a bundle of that digest.
+  comparisons[0].origin = std::string(32, '0'), comparisons[0].time_ms = 5, comparisons[0].ratio = 0.95;
+  comparisons[0].source = plans[0].source = "imported/w";
+  plans[0].time_ms = 5, plans[0].median_ns = 105;
+  EXPECT_EQ(store_->MergePlans(comparisons, plans).value(), 2);
+  EXPECT_EQ(store_->MergePlans(comparisons, plans).value(), 0);
+  EXPECT_EQ(store_->MergePlans({}, {}).value(), 0);
+  EXPECT_EQ(store_->PlanComparisons(reference, {plan})->at(0)->ratio, 0.9) << "of 0.9, 0.9 and 0.95";
+  EXPECT_EQ(store_->PlanErrors("dev")->at(0).latency_ns, 105);
+}
+
+TEST_P(StoreConformance, WhatIsKnownOfPlansIsQuarantinedWithItsSource) {
+  const std::string plan(64, 'a'), reference(64, 'b');
+  PlanComparisonRow compared{plan, reference, "dev", "plan", 1, 20, 0.9, 0.8, 1, 90, 100, 5, 6, "liar/1", 1};
+  compared.source = "imported/liar", compared.standing = Standing::kImported;
+  PlanRow measured{"digest", "dev", "model", "dnnfusion", 1, 50, 100, 90, 110, "liar/1", 1, "imported/liar"};
+  DrainedWorkerRow quarantine{"liar", "half", "fusiond", 7};
+  quarantine.quarantined = true;
+  for (const bool before : {false, true}) {
+    if (before) {
+      ASSERT_TRUE(store_->PutDrainedWorker(quarantine).ok());
+    }
+    compared.time_ms = measured.time_ms = before;
+    ASSERT_EQ(store_->MergePlans({compared}, {measured}).value(), 2);
+    EXPECT_EQ(store_->PlanComparisons(reference, {plan})->at(0).has_value(), !before);
+    EXPECT_EQ(store_->PlanErrors("dev")->size(), before ? 0u : 1u);
+  }
+  int out = 0;
+  ASSERT_TRUE(store_
+                  ->ScanPlans(
+                      "", [&](const PlanComparisonRow& row) { out += row.quarantined; },
+                      [&](const PlanRow& row) { out += row.quarantined; })
+                  .ok());
+  EXPECT_EQ(out, 4) << "those of before and those of afterwards";
+  ASSERT_TRUE(store_->RemoveDrainedWorker("liar").ok());
+  EXPECT_TRUE(store_->PlanComparisons(reference, {plan})->at(0).has_value());
+  EXPECT_EQ(store_->PlanErrors("dev")->size(), 1u);
+}
+
 TEST_P(StoreConformance, MeasurementsFromElsewhereAreTakenOnce) {
   const MeasurementRow a{"q1", "m1", "dev", "Conv", 3, 90, 100, 120, {90, 100, 120}, "w", "clang", 1};
   MeasurementRow later = a, other = a;

@@ -104,6 +104,15 @@ class ForwardingStore : public Store {
     return store_->ModelErrors(device_fingerprint);
   }
   absl::Status AppendPlans(absl::Span<const PlanRow> rows) override { return store_->AppendPlans(rows); }
+  absl::StatusOr<int64_t> MergePlans(absl::Span<const PlanComparisonRow> comparisons,
+                                     absl::Span<const PlanRow> plans) override {
+    return store_->MergePlans(comparisons, plans);
+  }
+  absl::Status ScanPlans(const std::string& device_fingerprint,
+                         const std::function<void(const PlanComparisonRow&)>& on_comparison,
+                         const std::function<void(const PlanRow&)>& on_plan) override {
+    return store_->ScanPlans(device_fingerprint, on_comparison, on_plan);
+  }
   absl::StatusOr<std::vector<std::optional<PlanComparisonRow>>> PlanComparisons(
       const std::string& reference_key, absl::Span<const std::string> plan_keys) override {
     return store_->PlanComparisons(reference_key, plan_keys);

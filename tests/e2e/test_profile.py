@@ -1,5 +1,6 @@
 """Measurements that move between farms."""
 import json
+import pathlib
 import unittest
 
 import harness
@@ -34,9 +35,13 @@ class MovingProfiles(harness.ServerTest):
     def measurements(self, server):
         return server.ctl("profile", "stats", "-o", "json").json()["measurements"]
 
-    def report(self, server, model, name):
+    def measurements_taken(self, server, exported):
+        taken = server.ctl("profile", "import", exported, "-o", "json").json()
+        return taken["added"], taken["known"]
+
+    def report(self, server, model, name, **options):
         path = self.folder / name
-        done = server.ctl("submit", model, "-o", path.with_suffix(".fusion"), "--json", path)
+        done = server.ctl("submit", model, "-o", path.with_suffix(".fusion"), "--json", path, **options)
         self.assertEqual(done.code, 0, done)
         return json.loads(path.read_text())
 
@@ -49,8 +54,8 @@ class MovingProfiles(harness.ServerTest):
         self.assertGreater(count, 0)
 
         there = self.other_server("there")
-        self.assertEqual(there.ctl("profile", "import", exported, "-o", "json").json(), {"added": count, "known": 0})
-        self.assertEqual(there.ctl("profile", "import", exported, "-o", "json").json(), {"added": 0, "known": count})
+        self.assertEqual(self.measurements_taken(there, exported), (count, 0))
+        self.assertEqual(self.measurements_taken(there, exported), (0, count))
         self.assertEqual(self.report(there, model, "there.json")["measurement_tasks"], 0)
 
         merged = self.other_server("merged")
@@ -65,6 +70,48 @@ class MovingProfiles(harness.ServerTest):
         there = self.other_server("rates", self.with_other_rates(self.probe().read_text()))
         self.assertIn("added", there.ctl("profile", "merge", self.server.address).out)
         self.assertEqual(self.report(there, model, "rates-there.json")["measurement_tasks"], 0)
+
+    def records(self, path, kind):
+        return [record[kind] for record in map(json.loads, path.read_text().splitlines()) if kind in record]
+
+    def test_a_second_machine_knows_what_whole_plans_take(self):
+        model = pathlib.Path(__file__).parents[1] / "models/small/tiny_resnet.onnx"
+        here = self.report(self.server, model, "plans-here.json", checks=True)
+        self.assertGreater(len(here["alternatives"]), 1, "the plans of this model differ")
+        exported = self.folder / "plans.jsonl"
+        said = self.ctl("profile", "export", exported).err
+        comparisons, plans = self.records(exported, "comparison"), self.records(exported, "plan")
+        self.assertGreaterEqual(len(comparisons), len(here["alternatives"]) - 1)
+        self.assertGreaterEqual(len(plans), 2, "the bundle and its unfused form")
+        self.assertIn(", and %d of whole plans" % (len(comparisons) + len(plans)), said)
+
+        there = self.other_server("plans")
+        count = len(comparisons) + len(plans)
+        taken = there.ctl("profile", "import", exported, "-o", "json").json()
+        self.assertEqual((taken["plans_added"], taken["plans_known"]), (count, 0))
+        taken = there.ctl("profile", "import", exported, "-o", "json").json()
+        self.assertEqual((taken["plans_added"], taken["plans_known"]), (0, count))
+        again = self.report(there, model, "plans-there.json")
+        self.assertEqual(again["measurement_tasks"], 0)
+        self.assertEqual(again["alternatives"], here["alternatives"], "nothing was compared anew")
+        self.assertEqual(again["bundle"]["sha256"], here["bundle"]["sha256"])
+
+        from_there = self.folder / "plans-there.jsonl"
+        self.assertEqual(there.ctl("profile", "export", from_there).code, 0)
+        moved = self.records(from_there, "comparison")
+        self.assertEqual(sorted(row["plan_key"] for row in moved),
+                         sorted(row["plan_key"] for row in comparisons))
+        for row in moved + self.records(from_there, "plan"):
+            self.assertTrue(row["source"].startswith("imported/"), row)
+        self.assertEqual({row["standing"] for row in moved}, {"imported"})
+
+        bad = dict(comparisons[0], ratio=-1)
+        path = self.write("bad-plans.jsonl", json.dumps({"comparison": bad}).encode())
+        result = there.ctl("profile", "import", path)
+        self.assertEqual(result.code, 3, result)
+        self.assertIn("not a comparison of plans", result.err)
+        path = self.write("bad-plan.jsonl", json.dumps({"plan": dict(plans[0], threads=0)}).encode())
+        self.assertIn("not a measurement of a whole plan", there.ctl("profile", "import", path).err)
 
     def test_what_is_no_measurement_is_named_and_nothing_is_taken(self):
         fields = {"question_key": "a" * 64, "device_fingerprint": "d", "samples": 1, "min_ns": 1, "median_ns": 1,
