@@ -29,12 +29,16 @@ class PlanVerb : public Verb {
          "plan with every planner of the server, and show launches, barriers, bytes, estimates "
          "and planning time side by side",
          &compare_},
+        {"--measure",
+         "with --compare: compile the model with every planner, and time each bundle and its unfused form on a worker",
+         &measure_},
         OutputOption(&format_)};
     AddPlanFlags(&flags_, &options);
     return options;
   }
 
   int Run(const CommonOptions& common) override {
+    if (measure_ && !compare_) return Fail(UsageError("--measure is for --compare; `submit` measures one plan"));
     auto connection = Connection::Open(common.endpoint);
     absl::StatusOr<v1::PlanResponse> plan = absl::UnknownError("");
     {
@@ -71,6 +75,7 @@ class PlanVerb : public Verb {
       request.mutable_options()->set_planner(planner);
       const absl::StatusOr<v1::PlanResponse> plan = connection.Plan(request);
       rows.push_back(plan.ok() ? RowOf(planner, *plan) : FailedRow(planner, std::string(plan.status().message())));
+      if (measure_ && plan.ok()) Measure(connection, request, progress, &rows.back());
     }
     if (format_ == "json") {
       std::printf("%s\n", ComparisonToJson(rows).dump(2).c_str());
@@ -78,6 +83,19 @@ class PlanVerb : public Verb {
       std::fputs(ComparisonTable(rows).c_str(), stdout);
     }
     return kExitOk;
+  }
+
+  // Compiles the request, and takes what a worker found when it ran the bundle.
+  static void Measure(Connection& connection, v1::SubmitRequest request, Progress& progress, PlannerRow* row) {
+    request.set_measure(true);
+    const absl::StatusOr<Compilation> done = CompileRemotely(connection, request, progress);
+    if (!done.ok()) {
+      row->not_measured = std::string(done.status().message());
+    } else if (!done->last.checks().has_measurement()) {
+      row->not_measured = "it joined a job that measures nothing; ask again when that has ended";
+    } else {
+      TakeMeasurement(done->last.checks().measurement(), row);
+    }
   }
 
   static std::string Saved(double count) {
@@ -149,7 +167,7 @@ class PlanVerb : public Verb {
   }
 
   std::string model_, format_ = "table";
-  bool explain_ = false, compare_ = false;
+  bool explain_ = false, compare_ = false, measure_ = false;
   CompilationFlags flags_;
 };
 

@@ -68,6 +68,13 @@ PlannerRow RowOf(const std::string& planner, const v1::PlanResponse& plan) {
   return row;
 }
 
+void TakeMeasurement(const v1::ModelMeasurement& measured, PlannerRow* row) {
+  row->not_measured = measured.not_done();
+  if (!measured.not_done().empty()) return;
+  row->measured_ns = measured.bundle().median_ns();
+  row->unfused_ratio = measured.ratio();
+}
+
 PlannerRow FailedRow(const std::string& planner, const std::string& why) {
   PlannerRow row;
   row.planner = planner;
@@ -82,7 +89,11 @@ std::string ComparisonTable(const std::vector<PlannerRow>& rows) {
     for (const auto& [level, bytes] : row.bytes) AddBytes(level, bytes, &levels);
   }
   for (const auto& level : levels) header.push_back(level.first);
-  for (const char* last : {"ESTIMATED", "MEASURED", "PLANNED IN"}) header.emplace_back(last);
+  const bool beside_unfused =
+      std::any_of(rows.begin(), rows.end(), [](const PlannerRow& row) { return row.unfused_ratio > 0; });
+  for (const char* last : {"ESTIMATED", "MEASURED"}) header.emplace_back(last);
+  if (beside_unfused) header.emplace_back("UNFUSED TAKES");
+  header.emplace_back("PLANNED IN");
   std::vector<std::vector<std::string>> table;
   std::string failed;
   for (const PlannerRow& row : rows) {
@@ -102,6 +113,10 @@ std::string ComparisonTable(const std::vector<PlannerRow>& rows) {
     }
     line.push_back(row.estimate_ns > 0 ? LatencyInWords(row.estimate_ns) : "-");
     line.push_back(row.measured_ns > 0 ? LatencyInWords(row.measured_ns) : "-");
+    if (beside_unfused) line.push_back(row.unfused_ratio > 0 ? absl::StrFormat("%.2f×", row.unfused_ratio) : "-");
+    if (!row.not_measured.empty()) {
+      absl::StrAppend(&failed, row.planner, " was not measured: ", Printable(row.not_measured), "\n");
+    }
     line.push_back(absl::StrFormat("%.2fs", row.plan_seconds));
   }
   return absl::StrCat(Table(header, table), failed);
@@ -125,6 +140,8 @@ nlohmann::ordered_json ComparisonToJson(const std::vector<PlannerRow>& rows) {
     }
     one["estimate_ms"] = row.estimate_ns * 1e-6;
     if (row.measured_ns > 0) one["measured_ms"] = row.measured_ns * 1e-6;
+    if (row.unfused_ratio > 0) one["unfused_ratio"] = row.unfused_ratio;
+    if (!row.not_measured.empty()) one["not_measured"] = row.not_measured;
     one["plan_seconds"] = row.plan_seconds;
   }
   return list;

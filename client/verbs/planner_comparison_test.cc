@@ -50,6 +50,28 @@ TEST(PlannerComparison, AMeasurementIsThatOfThePlanThatWasReturned) {
   EXPECT_THAT(ComparisonTable({RowOf("dnnfusion", plan)}), HasSubstr("3.00 ms"));
 }
 
+TEST(PlannerComparison, AWorkersMeasurementStandsBesideTheUnfusedForm) {
+  PlannerRow measured = RowOf("dnnfusion", Response()), other = RowOf("none", Response());
+  EXPECT_THAT(ComparisonTable({measured, other}), Not(HasSubstr("UNFUSED TAKES")));
+  v1::ModelMeasurement found;
+  found.mutable_bundle()->set_median_ns(2e6);
+  found.set_ratio(1.5);
+  TakeMeasurement(found, &measured);
+  v1::ModelMeasurement not_found;
+  not_found.set_not_done("no worker");
+  TakeMeasurement(not_found, &other);
+  const std::string table = ComparisonTable({measured, other});
+  EXPECT_THAT(table, HasSubstr("2.00 ms"));
+  EXPECT_THAT(table, HasSubstr("1.50×"));
+  EXPECT_THAT(table, HasSubstr("none was not measured: no worker\n"));
+  const auto json = ComparisonToJson({measured, other});
+  EXPECT_EQ(json[0]["measured_ms"], 2);
+  EXPECT_EQ(json[0]["unfused_ratio"], 1.5);
+  EXPECT_FALSE(json[0].contains("not_measured"));
+  EXPECT_EQ(json[1]["not_measured"], "no worker");
+  EXPECT_FALSE(json[1].contains("measured_ms"));
+}
+
 TEST(PlannerComparison, APlannerWithoutAPlanSaysWhy) {
   const std::string table = ComparisonTable({RowOf("dnnfusion", Response()), FailedRow("other", "it cannot")});
   EXPECT_THAT(table, HasSubstr("other has no plan: it cannot\n"));

@@ -132,6 +132,14 @@ class SpineTest(harness.ServerTest):
         self.assertRegex(table, r"PLANNER +LAUNCHES +MEMORY-BOUND +BARRIERS .* ESTIMATED +MEASURED +PLANNED IN\n")
         self.assertRegex(table, r"\nfusion_stitching +%d " % rows["fusion_stitching"]["launches"])
 
+    def test_planners_are_measured_side_by_side(self):
+        model = self.write("measured.onnx", onnx_model.elementwise_and_softmax(seed=6))
+        rows = self.ctl("plan", model, "--compare", "--measure", "-o", "json", checks=True).json()
+        for row in rows:
+            self.assertGreater(row["measured_ms"], 0, row)
+            self.assertGreater(row["unfused_ratio"], 0, row)
+        self.assertIn("--measure is for --compare", self.ctl("plan", model, "--measure", code=2).err)
+
     def test_symbolic_dimensions_are_bound(self):
         text = onnx_model.model(
             [onnx_model.node("Relu", ["x"], ["y"])], [onnx_model.value("x", ["batch", 3])],
