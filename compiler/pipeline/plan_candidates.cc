@@ -255,16 +255,20 @@ absl::StatusOr<std::vector<Candidate>> CandidatesBeside(const Compilation& compi
   return candidates;
 }
 
-// Returns the first candidate that is as fast as the fastest one. The first candidate's ratio is 1.
+// Is the plan faster than the reference, whose ratio is 1, for certain?
+bool IsFaster(const PlanAlternative& plan) { return plan.rounds > 0 && plan.ratio_high < 1; }
+
+// Returns the first plan that is as fast as the fastest one. Plans other than the reference, which is the first, count
+// where they are faster for certain.
 size_t FastestOf(const std::vector<PlanAlternative>& plans) {
   double least = 1;
   for (const PlanAlternative& plan : plans) {
-    if (plan.rounds > 0) least = std::min(least, plan.ratio);
+    if (IsFaster(plan)) least = std::min(least, plan.ratio);
   }
-  for (size_t p = 0; p < plans.size(); ++p) {
-    if (plans[p].rounds > 0 && plans[p].ratio * (1 - kEqualPlans) <= least) return p;
+  for (size_t p = 1; p < plans.size() && 1 - kEqualPlans > least; ++p) {
+    if (IsFaster(plans[p]) && plans[p].ratio * (1 - kEqualPlans) <= least) return p;
   }
-  return plans.size() - 1;
+  return 0;
 }
 
 }  // namespace

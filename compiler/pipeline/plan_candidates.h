@@ -24,7 +24,9 @@
 namespace fusion {
 
 // Plans whose latencies differ by at most this share are equally fast: measurements are no more certain. The
-// first such plan of the list above is kept, which depends on the fewest things: a machine, and its measurements.
+// first such plan of the list above is kept, which depends on the fewest things: a machine, and its measurements. Where
+// the 95% confidence interval of a plan's ratio to the first one reaches 1, the first one is kept: a busy machine
+// measures gains that are none.
 inline constexpr double kEqualPlans = 0.005;
 
 // `made` is a program after its kernels were made, `compilation` what it was made with, and `dims` those of the

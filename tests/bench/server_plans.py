@@ -5,17 +5,18 @@ usage: server_plans.py [--prepare-only] [--each-threads] [--submit FLAG] [--agai
        server_plans.py --time-only DIR [--threads 1,2] [--processes 6] [--json FILE] [NAME …]
 
 Preparing submits each model to a fusiond of this script's own, whose state lies in DIR and whose local worker measures
-(default options; checks of the finished bundle are left out), and compiles it with fusion-compile. A busy machine makes the
-server's measurements worse. Both bundles and the server's report stay in DIR. A model that is there already is skipped,
-so that preparing may be interrupted and go on; a submission that was cut off is answered from the store when it is repeated.
---each-threads submits once for each number of --threads, and runs the bundle of that number; otherwise the one bundle
-runs on all of them.
+(default options; checks of the finished bundle are left out), and compiles it with fusion-compile. A busy machine makes
+the server's measurements worse. Both bundles and the server's report stay in DIR. A model that is there already is
+skipped, so that preparing may be interrupted and go on; a submission that was cut off is answered from the store when
+it is repeated. --each-threads submits once for each number of --threads, and runs the bundle of that number; otherwise
+the one bundle runs on all of them.
 
 Timing wants a quiet machine. `fusionctl bench` runs the two bundles in turns, in several processes one after another,
 every other one with the bundles exchanged. A row's ratio is the median of the processes' ratios server / offline. Its
-interval is their range: it holds the median of what processes measure with a confidence of 1 - 2^(1 - processes), 97% of
-six, whatever their distribution. Where the offline plan is returned, both bundles have the same kernels and launches: such a
-row says how far two runs of one program differ here. FUSION_BIN names the folder of the programs. Needs Python's standard library only.
+interval is their range: it holds the median of what processes measure with a confidence of 1 - 2^(1 - processes), 97%
+of six, whatever their distribution. Where the offline plan is returned, both bundles have the same kernels and
+launches: such a row says how far two runs of one program differ here. FUSION_BIN names the folder of the programs.
+Needs Python's standard library only.
 """
 import argparse
 import hashlib
@@ -48,10 +49,15 @@ def write_json(path, value):
     whole.replace(path)
 
 
+def program(name):
+    return pathlib.Path(os.environ["FUSION_BIN"]) / name
+
+
 def run(*command):
     done = subprocess.run([str(word) for word in command], capture_output=True, text=True, timeout=SECONDS_A_STEP)
     if done.returncode:
-        raise Failure("%s: exit %d: %s" % (" ".join(map(str, command[:2])), done.returncode, done.stderr.strip()[-300:]))
+        raise Failure("%s: exit %d: %s" % (" ".join(map(str, command[:2])), done.returncode,
+                                           done.stderr.strip()[-300:]))
     return done.stdout
 
 
@@ -86,8 +92,11 @@ def choice(alternatives, not_compared=""):
         second = min((plan for plan in plans if plan is not chosen), key=lambda plan: plan["ratio"])
         return chosen["plan"], "fastest; %s takes %.3f of it" % (second["plan"], second["ratio"] / chosen["ratio"])
     said = "%.3f of %s, the fastest" % (chosen["ratio"] / fastest["ratio"], fastest["plan"])
-    equal = chosen["ratio"] * (1 - EQUAL) <= fastest["ratio"]
-    return chosen["plan"], ("equal: " if equal else "NOT the fastest: ") + said
+    if chosen["ratio"] * (1 - EQUAL) <= fastest["ratio"]:
+        return chosen["plan"], "equal: " + said
+    if fastest["ratio_high"] >= chosen["ratio_low"]:
+        return chosen["plan"], "not certain: %s (%.3f–%.3f)" % (said, fastest["ratio_low"], fastest["ratio_high"])
+    return chosen["plan"], "NOT the fastest: " + said
 
 
 def interval(ratios):
@@ -136,7 +145,7 @@ def prepare(server, model, options):
     if "offline_kernels" not in done:
         offline = folder / "offline.json"
         start = time.monotonic()
-        run(pathlib.Path(os.environ["FUSION_BIN"]) / "fusion-compile", model, folder / "offline.fusion", "--json", offline)
+        run(program("fusion-compile"), model, folder / "offline.fusion", "--json", offline)
         done["offline_seconds"] = time.monotonic() - start
         done["offline_kernels"] = json.loads(offline.read_text())["kernels"]
         write_json(account, done)
@@ -182,7 +191,7 @@ def prepare_all(options):
 def bench(offline, returned, threads, exchanged):
     """(ratio server / offline, the offline bundle's ms) of one process."""
     first, second = (returned, offline) if exchanged else (offline, returned)
-    said = json.loads(run(pathlib.Path(os.environ["FUSION_BIN"]) / "fusionctl", "bench", first, "--against", second,
+    said = json.loads(run(program("fusionctl"), "bench", first, "--against", second,
                           "--threads", threads, "-o", "json"))
     ratio = said["speedup"]  # time of the second bundle over that of the first
     return (1 / ratio, said["against_median_ms"]) if exchanged else (ratio, said["median_ms"])
@@ -190,7 +199,7 @@ def bench(offline, returned, threads, exchanged):
 
 def program_of(bundle):
     """What a run of the bundle executes: launches, memory and the digests of the kernels."""
-    said = json.loads(run(pathlib.Path(os.environ["FUSION_BIN"]) / "fusionctl", "bundle", "inspect", bundle, "-o", "json"))
+    said = json.loads(run(program("fusionctl"), "bundle", "inspect", bundle, "-o", "json"))
     digests = {name: value for name, value in said.get("digests", {}).items() if name.startswith(("kernels/", "src/"))}
     return [said.get("launches"), said.get("buffers"), said.get("arena_bytes"), digests]
 
@@ -210,7 +219,8 @@ def time_row(folder, account, threads, processes):
     return {"model": folder.name, "threads": threads, "same": same, "kernels": report["kernels"],
             "offline_kernels": account["offline_kernels"], "offline_ms": statistics.median(ms for _, ms in runs),
             "ratio": ratio, "low": low, "high": high, "confidence": confidence, "ratios": [one for one, _ in runs],
-            "plan": plan, "why": why, "submission": name, "submission_seconds": submission["seconds"], "stored": report.get("from_store", False),
+            "plan": plan, "why": why, "submission": name, "submission_seconds": submission["seconds"],
+            "stored": report.get("from_store", False),
             "measured": report["measurement_tasks"], "load": os.getloadavg()[0]}
 
 
@@ -224,7 +234,8 @@ def time_all(folder, options):
         sys.exit("not prepared in %s: %s" % (folder, ", ".join(absent) or "any model"))
     about = machine.describe()
     print("%(cpu)s, %(cpus_usable)d CPUs, load %(load_average).1f\n" % about)
-    print("| model | threads | launches: server (offline) | offline ms | server / offline | interval | returned | why | submission s |")
+    print("| model | threads | launches: server (offline) | offline ms | server / offline | interval | returned | why | "
+          "submission s |")
     print("|---|---:|---:|---:|---:|---|---|---|---:|", flush=True)
     rows, failed = [], 0
     for path in accounts:
@@ -234,7 +245,8 @@ def time_all(folder, options):
                 row = time_row(path.parent, account, threads, options.processes)
             except Failure as error:
                 failed += 1
-                print("%s on %d threads: not timed: %s" % (path.parent.name, threads, error), file=sys.stderr, flush=True)
+                print("%s on %d threads: not timed: %s" % (path.parent.name, threads, error), file=sys.stderr,
+                      flush=True)
                 continue
             rows.append(row)
             print("| {model} | {threads} | {kernels} ({offline_kernels}) | {offline_ms:.2f} | {ratio:.3f} | "
@@ -265,7 +277,8 @@ def main():
     parser.add_argument("--time-only", type=pathlib.Path, metavar="DIR", help="time what was prepared there")
     parser.add_argument("--threads", default="1,2", type=lambda text: [int(count) for count in text.split(",")])
     parser.add_argument("--each-threads", action="store_true", help="submit once for each number of threads")
-    parser.add_argument("--submit", action="append", default=[], metavar="FLAG", help="for fusionctl submit: --submit=--tune=off")
+    parser.add_argument("--submit", action="append", default=[], metavar="FLAG",
+                        help="for fusionctl submit: --submit=--tune=off")
     parser.add_argument("--again", action="store_true", help="prepare models again that are there")
     parser.add_argument("--processes", type=int, default=6, help="of `fusionctl bench` for each row, four seconds each")
     parser.add_argument("--json", type=pathlib.Path, metavar="FILE", help="also write the rows here")

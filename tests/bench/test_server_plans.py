@@ -11,8 +11,9 @@ import unittest
 import server_plans
 
 
-def plan(name, ratio, chosen=False, rounds=20):
-    return {"plan": name, "ratio": ratio, "rounds": rounds, "chosen": chosen}
+def plan(name, ratio, chosen=False, rounds=20, spread=0.001):
+    return {"plan": name, "ratio": ratio, "rounds": rounds, "chosen": chosen, "ratio_low": ratio - spread,
+            "ratio_high": ratio + spread}
 
 
 class Choice(unittest.TestCase):
@@ -28,6 +29,11 @@ class Choice(unittest.TestCase):
     def test_a_slower_plan_is_called_so(self):
         why = server_plans.choice([plan("offline", 1, chosen=True), plan("by estimates", 0.9)])[1]
         self.assertEqual(why, "NOT the fastest: 1.111 of by estimates, the fastest")
+
+    def test_a_plan_whose_gain_is_not_certain_is_no_mistake(self):
+        plans = [plan("offline", 1, chosen=True, spread=0), plan("by estimates", 0.9, spread=0.11)]
+        self.assertEqual(server_plans.choice(plans)[1],
+                         "not certain: 1.111 of by estimates, the fastest (0.790–1.010)")
 
     def test_plans_that_nobody_measured(self):
         alternatives = [plan("offline", 0, rounds=0), plan("by measurements", 0, chosen=True, rounds=0)]
