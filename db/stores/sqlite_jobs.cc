@@ -8,13 +8,6 @@
 namespace fusion {
 namespace {
 
-absl::Status InsertEvent(Connection& db, const std::string& job_id, const std::string& event) {
-  return db.Run(
-      "INSERT INTO job_events (job_id, seq, event) VALUES "
-      "(?1, (SELECT COALESCE(MAX(seq), 0) + 1 FROM job_events WHERE job_id = ?1), ?2)",
-      {job_id, Bytes{event}});
-}
-
 absl::Status InsertResult(Connection& db, const ResultRow& result) {
   return db.Run(
       "INSERT INTO results (key, bundle_digest, bundle_bytes, account, created_ms, checks) VALUES (?,?,?,?,?,?) "
@@ -39,6 +32,13 @@ absl::Status InsertModel(Connection& db, const JobRow& job) {
 int64_t Int(JobPhase phase) { return static_cast<int64_t>(phase); }
 
 }  // namespace
+
+absl::Status InsertEvent(Connection& db, const std::string& job_id, const std::string& event) {
+  return db.Run(
+      "INSERT INTO job_events (job_id, seq, event) VALUES "
+      "(?1, (SELECT COALESCE(MAX(seq), 0) + 1 FROM job_events WHERE job_id = ?1), ?2)",
+      {job_id, Bytes{event}});
+}
 
 absl::StatusOr<std::string> SqliteStore::InsertJob(const JobRow& job, const std::string& first_event) {
   std::string id = job.id;
@@ -73,57 +73,22 @@ absl::StatusOr<std::string> SqliteStore::InsertJob(const JobRow& job, const std:
   return id;
 }
 
-absl::Status SqliteStore::StartJob(const std::string& id, int64_t now_ms) {
-  return writer_->Write([&](Connection& db) {
-    return db.Run("UPDATE jobs SET state = 2, started_ms = ? WHERE id = ? AND state IN (1, 2)", {now_ms, id});
-  });
-}
-
-absl::Status SqliteStore::GiveJobBack(const std::string& id, const std::string& event) {
-  return writer_->Write([&](Connection& db) -> absl::Status {
-    RETURN_IF_ERROR(db.Run("UPDATE jobs SET state = 1 WHERE id = ? AND state = 2", {id}));
-    return db.changed_rows() == 1 ? InsertEvent(db, id, event) : absl::OkStatus();
-  });
-}
-
-absl::Status SqliteStore::GiveJobsBack(const std::string& event) {
-  return writer_->Write([&](Connection& db) -> absl::Status {
-    // "state IN (1, 2)" lets SQLite use the index of jobs in flight.
-    RETURN_IF_ERROR(
-        db.Run("INSERT INTO job_events (job_id, seq, event) SELECT id, (SELECT COALESCE(MAX(seq), 0) + 1 FROM "
-               "job_events WHERE job_id = jobs.id), ? FROM jobs WHERE state IN (1, 2) AND state = 2",
-               {Bytes{event}}));
-    return db.Run("UPDATE jobs SET state = 1 WHERE state IN (1, 2) AND state = 2");
-  });
-}
-
-absl::Status SqliteStore::CountJobAttempt(const std::string& id, const std::string& event) {
-  return writer_->Write([&](Connection& db) -> absl::Status {
-    RETURN_IF_ERROR(db.Run("UPDATE jobs SET attempts = attempts + 1 WHERE id = ? AND state = 2", {id}));
-    if (db.changed_rows() != 1) return absl::FailedPreconditionError(absl::StrCat("job ", id, " does not run"));
-    return InsertEvent(db, id, event);
-  });
-}
-
 absl::Status SqliteStore::FinishJob(const JobRow& job, const std::string& last_event,
                                     const std::optional<ResultRow>& result) {
   return writer_->Write([&](Connection& db) -> absl::Status {
     RETURN_IF_ERROR(
         db.Run("UPDATE jobs SET state = ?, finished_ms = ?, account = ?, bundle_digest = ?, bundle_bytes = ?, "
-               "error_code = ?, error_message = ?, checks = ? WHERE id = ? AND state IN (1, 2)",
+               "error_code = ?, error_message = ?, checks = ?, claimant = '', lease_until_ms = 0 WHERE id = ? AND "
+               "state IN (1, 2) AND claimant = ? AND fence = ?",
                {Int(job.state), job.finished_ms, Bytes{job.account}, job.bundle_digest, job.bundle_bytes,
-                int64_t{job.error_code}, job.error_message, Bytes{job.checks}, job.id}));
+                int64_t{job.error_code}, job.error_message, Bytes{job.checks}, job.id, job.claimant, job.fence}));
     if (db.changed_rows() != 1) {
-      return absl::FailedPreconditionError(absl::StrCat("job ", job.id, " is unknown or already final"));
+      return absl::FailedPreconditionError(absl::StrCat("job ", job.id, " is unknown, already final, or another's"));
     }
     RETURN_IF_ERROR(InsertEvent(db, job.id, last_event));
     if (!result.has_value()) return absl::OkStatus();
     return InsertResult(db, *result);
   });
-}
-
-absl::Status SqliteStore::AppendJobEvent(const std::string& job_id, const std::string& event) {
-  return writer_->Write([&](Connection& db) { return InsertEvent(db, job_id, event); });
 }
 
 absl::Status SqliteStore::OfferEarlyBundle(const std::string& job_id, const ResultRow& early,
@@ -158,8 +123,8 @@ absl::StatusOr<SqliteStore::Leaving> SqliteStore::LeaveJob(const std::string& su
     leaving.left = db.changed_rows() == 1;
     if (!leaving.left) return absl::OkStatus();
     RETURN_IF_ERROR(
-        db.Run("UPDATE jobs SET state = 5, finished_ms = ?, error_code = ?, error_message = ? WHERE id = ? AND left_ms "
-               "> 0 AND "
+        db.Run("UPDATE jobs SET state = 5, finished_ms = ?, error_code = ?, error_message = ?, claimant = '', "
+               "lease_until_ms = 0 WHERE id = ? AND left_ms > 0 AND "
                "NOT EXISTS (SELECT 1 FROM joined_submissions WHERE job_id = jobs.id AND left_ms = 0)",
                {now_ms, int64_t{error_code}, error_message, job_id}));
     leaving.ended = db.changed_rows() == 1;
@@ -177,7 +142,7 @@ constexpr char kJobColumns[] =
     "COALESCE(MAX(seq), 0) FROM job_events WHERE job_id = jobs.id), jobs.early_digest, jobs.early_bytes, "
     "jobs.early_key, jobs.number, MAX(CASE jobs.left_ms WHEN 0 THEN jobs.priority ELSE -1000000 END, COALESCE((SELECT "
     "MAX(priority) FROM joined_submissions WHERE job_id = jobs.id AND left_ms = 0), -1000000)), jobs.priority, "
-    "jobs.pinned ";
+    "jobs.pinned, jobs.claimant, jobs.fence ";
 
 JobRow ToJob(const SqlRow& row) {
   JobRow job;
@@ -196,6 +161,7 @@ JobRow ToJob(const SqlRow& row) {
   const int64_t best = row.Int(26);
   job.priority = static_cast<int>(best > -1000000 ? best : row.Int(27));  // all have left: as it was submitted
   job.pinned = row.Int(28) != 0;
+  job.claimant = row.Text(29), job.fence = row.Int(30);
   return job;
 }
 

@@ -12,7 +12,8 @@ absl::StatusOr<std::unique_ptr<Store>> OpenSqliteStore(const std::string& path, 
   connection->set_on_statement(options.on_statement);
   auto writer =
       std::make_unique<Writer>(std::move(connection), std::move(options.on_commit), std::move(options.on_failed_sync));
-  return std::unique_ptr<Store>(new SqliteStore(path, std::move(writer), std::move(options.on_statement), checked));
+  return std::unique_ptr<Store>(
+      new SqliteStore(path, std::move(writer), std::move(options.on_statement), checked, std::move(options.clock)));
 }
 
 absl::Status SqliteStore::Read(const std::function<absl::Status(Connection&)>& read) {

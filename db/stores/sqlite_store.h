@@ -14,6 +14,7 @@ namespace fusion {
 
 // These run inside a transaction of the caller.
 absl::Status InsertAccepted(Connection& db, const AcceptedRows& accepted);
+absl::Status InsertEvent(Connection& db, const std::string& job_id, const std::string& event);
 absl::Status InsertComparison(Connection& db, const PlanComparisonRow& row);
 // Is the source in quarantine? A source `imported/S` is with S, too.
 absl::StatusOr<bool> IsQuarantined(Connection& db, const std::string& source);
@@ -21,17 +22,24 @@ absl::StatusOr<bool> IsQuarantined(Connection& db, const std::string& source);
 class SqliteStore : public Store {
  public:
   SqliteStore(std::string path, std::unique_ptr<Writer> writer, std::function<void(const std::string&)> on_statement,
-              bool checked)
-      : path_(std::move(path)), on_statement_(std::move(on_statement)), checked_(checked), writer_(std::move(writer)) {}
+              bool checked, SteadyClock clock)
+      : path_(std::move(path)),
+        on_statement_(std::move(on_statement)),
+        checked_(checked),
+        clock_(std::move(clock)),
+        writer_(std::move(writer)) {}
 
   absl::StatusOr<std::string> InsertJob(const JobRow& job, const std::string& first_event) override;
-  absl::Status StartJob(const std::string& id, int64_t now_ms) override;
-  absl::Status GiveJobBack(const std::string& id, const std::string& event) override;
-  absl::Status GiveJobsBack(const std::string& event) override;
-  absl::Status CountJobAttempt(const std::string& id, const std::string& event) override;
+  absl::StatusOr<std::optional<JobRow>> ClaimJob(const std::string& id, const std::string& claimant,
+                                                 absl::Duration lease, int64_t now_ms) override;
+  absl::StatusOr<std::vector<bool>> RenewJobs(absl::Span<const JobClaim> claims, absl::Duration lease) override;
+  absl::Status FailJobAttempt(const JobClaim& claim, const std::string& event) override;
+  absl::Status ReleaseJob(const JobClaim& claim, const std::string& event) override;
+  absl::Status ReleaseAllJobs(const std::string& event) override;
+  absl::StatusOr<std::vector<JobRow>> LapsedJobs(const std::string& claimant) override;
   absl::Status FinishJob(const JobRow& job, const std::string& last_event,
                          const std::optional<ResultRow>& result) override;
-  absl::Status AppendJobEvent(const std::string& job_id, const std::string& event) override;
+  absl::Status AppendJobEvent(const JobClaim& claim, const std::string& event) override;
   absl::Status OfferEarlyBundle(const std::string& job_id, const ResultRow& early, const std::string& event) override;
   absl::StatusOr<JobRow> GetJob(const std::string& id) override;
   absl::StatusOr<JobRow> FindSubmission(const std::string& id) override;
@@ -117,6 +125,7 @@ class SqliteStore : public Store {
   const std::string path_;
   const std::function<void(const std::string&)> on_statement_;
   const bool checked_;  // when it was opened
+  const SteadyClock clock_;
   const std::unique_ptr<Writer> writer_;
   absl::Mutex mutex_;
   std::vector<std::unique_ptr<Connection>> idle_readers_ ABSL_GUARDED_BY(mutex_);

@@ -30,7 +30,7 @@ TEST(SqliteStore, AcknowledgedRowsSurviveKill) {
     job.id = "j", job.key = "k";
     if (!(*store)->InsertJob(job, "e").ok()) _exit(1);
     for (int64_t n = 1;; ++n) {
-      if (!(*store)->AppendJobEvent("j", "e").ok()) _exit(1);
+      if (!(*store)->AppendJobEvent({"j"}, "e").ok()) _exit(1);
       if (write(acknowledged[1], &n, sizeof n) != sizeof n) _exit(1);
     }
   }
@@ -149,7 +149,8 @@ TEST(SqliteStore, NoQuestionScansTheMeasurements) {
 TEST(SqliteStore, NoSweepAndNoStartReadsEveryJob) {
   StatementRecorder recorder("sweep.db");
   const auto& store = recorder.store;
-  ASSERT_TRUE(store->UnfinishedJobs().ok() && store->UnfinishedTasks().ok() && store->GiveJobsBack("event").ok());
+  ASSERT_TRUE(store->UnfinishedJobs().ok() && store->UnfinishedTasks().ok() && store->ReleaseAllJobs("event").ok());
+  ASSERT_TRUE(store->LapsedJobs("me").ok());
   ASSERT_TRUE(store->ScanReferences([](const Reference&) {}, [](const std::string&, const std::string&) {}).ok());
   ASSERT_TRUE(store->ExpireOldestJobs(5).ok() && store->ExpireRows({1, 1, 1}, 5).ok());
   const auto connection = Connection::Open(recorder.path, Connection::Mode::kReadOnly).value();
@@ -161,6 +162,7 @@ TEST(SqliteStore, NoSweepAndNoStartReadsEveryJob) {
       if (detail.rfind("SCAN jobs", 0) != 0) return;
       ++scans;
       const bool few = detail.find("INDEX jobs_in_flight") != std::string::npos ||
+                       detail.find("INDEX jobs_claimed") != std::string::npos ||
                        detail.find("INDEX jobs_without_model") != std::string::npos;
       EXPECT_TRUE(few || detail.find("COVERING INDEX") != std::string::npos ||
                   detail.find("INDEX jobs_final") != std::string::npos)  // as many as it removes

@@ -14,12 +14,24 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "absl/time/time.h"
 #include "absl/types/span.h"
+#include "runtime/base/steady_clock.h"
 
 namespace fusion {
 
 enum class JobPhase { kQueued = 1, kRunning = 2, kSucceeded = 3, kFailed = 4, kCancelled = 5 };
 inline bool IsFinal(JobPhase phase) { return phase > JobPhase::kRunning; }
+
+// The right to compile a job (job_claims.h).
+struct JobClaim {
+  std::string job = {};
+  std::string claimant = {};  // drawn at random by each process; "": nobody
+  int64_t fence = 0;          // rises with each claim of the job
+};
+
+// The longest lease that a claim may have. One that ends later is from before the machine was started anew.
+constexpr absl::Duration kLongestLease = absl::Minutes(5);
 
 struct JobRow {
   std::string id, key, model_name, target, client_id;
@@ -34,9 +46,11 @@ struct JobRow {
   int64_t bundle_bytes = 0;
   int error_code = 0;
   std::string error_message;
-  std::string checks;    // what workers found in the finished bundle
-  int64_t last_seq = 0;  // of the latest event; the store fills it on reading
-  int attempts = 0;      // compilations of it that died; the store fills it on reading
+  std::string checks;         // what workers found in the finished bundle
+  int64_t last_seq = 0;       // of the latest event; the store fills it on reading
+  int attempts = 0;           // compilations of it that died; the store fills it on reading
+  std::string claimant = {};  // the store fills both on reading
+  int64_t fence = 0;
   // For a submission (FindSubmission): the job that does its work, and where its own events end (0: with the job's).
   std::string runs_as = {};
   int64_t left_seq = 0;
@@ -49,6 +63,8 @@ struct JobRow {
   std::string model = {};
   std::vector<std::string> model_blobs = {};
   bool pinned = false;  // the job is kept until it is unpinned; the store fills it on reading
+
+  JobClaim claim() const { return {id, claimant, fence}; }
 };
 
 // Where a page of submissions goes on: behind the last one of each kind that was returned.
@@ -270,17 +286,31 @@ class Store {
   // The store assigns an event's seq, from 1 without gaps. Fails with ALREADY_EXISTS if the owner has a submission with
   // that request id.
   virtual absl::StatusOr<std::string> InsertJob(const JobRow& job, const std::string& first_event) = 0;
-  virtual absl::Status StartJob(const std::string& id, int64_t now_ms) = 0;
-  // A running job is queued again; `event` says why.
-  virtual absl::Status GiveJobBack(const std::string& id, const std::string& event) = 0;
-  // The same for all running jobs, in one commit.
-  virtual absl::Status GiveJobsBack(const std::string& event) = 0;
-  // One more compilation of the running job died; `event` says how.
-  virtual absl::Status CountJobAttempt(const std::string& id, const std::string& event) = 0;
-  // Fails with FAILED_PRECONDITION if the job is final already. `result` is also stored in the results table.
+
+  // Claims. Each call is one transaction, and does what JobClaims says (job_claims.h). A claim that does not hold is
+  // refused with FAILED_PRECONDITION, unless something else is said.
+  //
+  // ClaimJob returns the job as the caller has it from now on: it runs. Nothing for a job that is final or unknown, or
+  // that another claimant holds.
+  virtual absl::StatusOr<std::optional<JobRow>> ClaimJob(const std::string& id, const std::string& claimant,
+                                                         absl::Duration lease, int64_t now_ms) = 0;
+  // Returns parallel to the claims whether each holds.
+  virtual absl::StatusOr<std::vector<bool>> RenewJobs(absl::Span<const JobClaim> claims, absl::Duration lease) = 0;
+  // One more compilation died; `event` says how. The claim goes on.
+  virtual absl::Status FailJobAttempt(const JobClaim& claim, const std::string& event) = 0;
+  // The job is queued again; `event` says why.
+  virtual absl::Status ReleaseJob(const JobClaim& claim, const std::string& event) = 0;
+  // The same for all jobs that run, for a caller who knows that no other process has this database.
+  virtual absl::Status ReleaseAllJobs(const std::string& event) = 0;
+  // Completes or fails a job, as its row says. The row is that of its claimant, or of a job that nobody holds. `result`
+  // is also stored in the results table.
   virtual absl::Status FinishJob(const JobRow& job, const std::string& last_event,
                                  const std::optional<ResultRow>& result) = 0;
-  virtual absl::Status AppendJobEvent(const std::string& job_id, const std::string& event) = 0;
+  // The jobs that others hold whose leases are over.
+  virtual absl::StatusOr<std::vector<JobRow>> LapsedJobs(const std::string& claimant) = 0;
+
+  // For a job that runs, by its claimant; or for one that nobody holds.
+  virtual absl::Status AppendJobEvent(const JobClaim& claim, const std::string& event) = 0;
   // The job offers the bundle of `early`, which is also stored in the results table; `event` says so. Fails with
   // FAILED_PRECONDITION if the job is final.
   virtual absl::Status OfferEarlyBundle(const std::string& job_id, const ResultRow& early,
@@ -435,6 +465,8 @@ struct SqliteStoreOptions {
   std::function<void(const absl::Status&)> on_failed_sync = nullptr;
   // A database up to this size is checked when it is opened, a larger one by CheckTheRest.
   int64_t most_checked_bytes = int64_t{64} << 20;
+  // By which leases end.
+  SteadyClock clock = SteadyNow;
 };
 
 // Opens or creates `path` and migrates it to this program's schema. Fails with DATA_LOSS if it is seen to be damaged.

@@ -22,6 +22,9 @@ std::unique_ptr<Store> MakeSqlite() {
 
 class StoreConformance : public testing::TestWithParam<StoreFactory> {
  protected:
+  std::optional<JobRow> Claim(const std::string& job) {
+    return store_->ClaimJob(job, "me", absl::Seconds(30), 6).value();
+  }
   std::unique_ptr<Store> store_ = GetParam()();
 };
 
@@ -38,8 +41,8 @@ TEST_P(StoreConformance, JobLifeAndEvents) {
   EXPECT_EQ(store_->InsertJob(MakeJob("j-2", "k"), "e1").value(), "j-1") << "joined";
   EXPECT_EQ(store_->FindSubmission("j-2")->runs_as, "j-1");
   EXPECT_EQ(store_->GetJob("j-2").status().code(), absl::StatusCode::kNotFound);
-  ASSERT_TRUE(store_->StartJob("j-1", 6).ok());
-  ASSERT_TRUE(store_->AppendJobEvent("j-1", "e2").ok());
+  ASSERT_TRUE(Claim("j-1").has_value());
+  ASSERT_TRUE(store_->AppendJobEvent(store_->GetJob("j-1")->claim(), "e2").ok());
   EXPECT_EQ(store_->UnfinishedJobs()->size(), 1u);
 
   JobRow job = store_->GetJob("j-1").value();
@@ -72,30 +75,34 @@ TEST_P(StoreConformance, JobLifeAndEvents) {
 
 TEST_P(StoreConformance, AttemptsAreCompilationsThatDiedNotStarts) {
   ASSERT_TRUE(store_->InsertJob(MakeJob("j", "k"), "e").ok());
-  EXPECT_EQ(store_->CountJobAttempt("j", "died").code(), absl::StatusCode::kFailedPrecondition) << "it does not run";
-  ASSERT_TRUE(store_->GiveJobBack("j", "back").ok()) << "it does not run";
+  const JobClaim nobodys = store_->GetJob("j")->claim();
+  EXPECT_EQ(store_->FailJobAttempt(nobodys, "died").code(), absl::StatusCode::kFailedPrecondition) << "it does not run";
+  EXPECT_EQ(store_->ReleaseJob(nobodys, "back").code(), absl::StatusCode::kFailedPrecondition) << "it does not run";
   EXPECT_EQ(store_->GetJob("j")->last_seq, 1) << "so that nothing is said";
-  for (int start = 0; start < 2; ++start) ASSERT_TRUE(store_->StartJob("j", 6).ok());
+  EXPECT_EQ(Claim("j")->fence, 1);
+  const std::optional<JobRow> job = Claim("j");  // again: the answer may have been lost
+  EXPECT_EQ(job->fence, 2);
+  EXPECT_EQ(job->started_ms, 6);
   EXPECT_EQ(store_->UnfinishedJobs()->front().attempts, 0);
-  ASSERT_TRUE(store_->CountJobAttempt("j", "died").ok());
-  ASSERT_TRUE(store_->GiveJobBack("j", "back").ok());
+  ASSERT_TRUE(store_->FailJobAttempt(job->claim(), "died").ok());
+  ASSERT_TRUE(store_->ReleaseJob(job->claim(), "back").ok());
   EXPECT_EQ(store_->GetJob("j")->attempts, 1);
   EXPECT_EQ(store_->GetJob("j")->state, JobPhase::kQueued);
   EXPECT_EQ(store_->JobEvents("j", 1, 9)->front().event, "died");
   EXPECT_EQ(store_->JobEvents("j", 1, 9)->back().event, "back");
 }
 
-TEST_P(StoreConformance, AllRunningJobsAreGivenBackAtOnce) {
+TEST_P(StoreConformance, AllRunningJobsAreReleasedAtOnce) {
   for (const char* id : {"waits", "runs", "runs too", "ended"}) {
     ASSERT_TRUE(store_->InsertJob(MakeJob(id, id), "e").ok());
     if (id != std::string("waits")) {
-      ASSERT_TRUE(store_->StartJob(id, 6).ok());
+      ASSERT_TRUE(Claim(id).has_value());
     }
   }
   JobRow ended = store_->GetJob("ended").value();
   ended.state = JobPhase::kFailed;
   ASSERT_TRUE(store_->FinishJob(ended, "end", std::nullopt).ok());
-  ASSERT_TRUE(store_->GiveJobsBack("back").ok());
+  ASSERT_TRUE(store_->ReleaseAllJobs("back").ok());
   for (const char* id : {"waits", "runs", "runs too"}) EXPECT_EQ(store_->GetJob(id)->state, JobPhase::kQueued) << id;
   EXPECT_EQ(store_->GetJob("ended")->state, JobPhase::kFailed);
   EXPECT_EQ(store_->JobEvents("waits", 0, 9)->back().event, "e");
@@ -104,12 +111,20 @@ TEST_P(StoreConformance, AllRunningJobsAreGivenBackAtOnce) {
   EXPECT_EQ(store_->JobEvents("ended", 0, 9)->back().event, "end");
 }
 
+TEST_P(StoreConformance, AClaimHasAClaimantAndALeaseThatIsNotTooLong) {
+  ASSERT_TRUE(store_->InsertJob(MakeJob("j", "k"), "e").ok());
+  for (const auto& claimed : {store_->ClaimJob("j", "", absl::Seconds(1), 6),
+                              store_->ClaimJob("j", "me", kLongestLease + absl::Seconds(1), 6)}) {
+    EXPECT_EQ(claimed.status().code(), absl::StatusCode::kInvalidArgument);
+  }
+}
+
 TEST_P(StoreConformance, ConcurrentEventsHaveNoGaps) {
   ASSERT_TRUE(store_->InsertJob(MakeJob("j", "k"), "first").ok());
   std::vector<std::thread> threads;
   for (int t = 0; t < 4; ++t) {
     threads.emplace_back([&] {
-      for (int i = 0; i < 25; ++i) EXPECT_TRUE(store_->AppendJobEvent("j", "x").ok());
+      for (int i = 0; i < 25; ++i) EXPECT_TRUE(store_->AppendJobEvent({"j"}, "x").ok());
     });
   }
   for (auto& thread : threads) thread.join();
@@ -171,7 +186,7 @@ TEST_P(StoreConformance, AJobLastsAsLongAsOneOfItsSubmissions) {
   EXPECT_TRUE(first.left);
   EXPECT_FALSE(first.ended);
   EXPECT_FALSE(store_->LeaveJob("first", 8, "cancelled", 1, "cancelled")->left) << "once";
-  ASSERT_TRUE(store_->AppendJobEvent("first", "e2").ok());
+  ASSERT_TRUE(store_->AppendJobEvent({"first"}, "e2").ok());
   EXPECT_EQ(store_->GetJob("first")->state, JobPhase::kQueued) << "it goes on for the other one";
   const JobRow left = store_->FindSubmission("first").value(), stays = store_->FindSubmission("joined").value();
   EXPECT_EQ(left.state, JobPhase::kCancelled);

@@ -24,7 +24,8 @@ JobRunner::JobRunner(JobRunnerOptions options, CompilerFunctions compiler, Store
       artifacts_(artifacts),
       farm_(farm),
       metrics_(metrics),
-      started_(options_.clock()) {}
+      started_(options_.clock()),
+      claimant_(NewTraceId()) {}
 
 JobRunner::~JobRunner() { Stop(); }
 
@@ -34,13 +35,16 @@ absl::Status JobRunner::Restore() {
   std::filesystem::create_directories(options_.work_folder, error);
   if (error) return ErrnoStatus(error.value(), absl::StrCat("cannot make ", options_.work_folder));
   ASSIGN_OR_RETURN(std::vector<JobRow> unfinished, store_->UnfinishedJobs());
+  if (!options_.alone) {  // TakeOverLapsed finds those whose claimants are gone
+    std::erase_if(unfinished, [](const JobRow& job) { return job.state == JobPhase::kRunning; });
+  }
   for (const JobRow& job : unfinished) {
     BeginLog(job.id, TraceOf(job));
     if (job.attempts >= options_.max_attempts) RETURN_IF_ERROR(GiveUp(job));
   }
   // Nothing is said of jobs that only waited: there may be thousands, and nothing has changed for them.
   const v1::JobEvent again = MakeJobEvent(v1::QUEUED, "queued", "the server was restarted; the job starts again");
-  RETURN_IF_ERROR(store_->GiveJobsBack(again.SerializeAsString()));
+  if (options_.alone) RETURN_IF_ERROR(store_->ReleaseAllJobs(again.SerializeAsString()));
   int waiting = 0;
   for (const JobRow& job : unfinished) {
     if (job.attempts >= options_.max_attempts) continue;
@@ -51,8 +55,7 @@ absl::Status JobRunner::Restore() {
                     {{"job", job.id}, {"attempts", absl::StrCat(job.attempts)}}});
     }
     absl::MutexLock lock(&mutex_);
-    ++in_flight_[job.owner];
-    Enqueue(job);
+    QueueAgain(job);
   }
   if (waiting > 0) options_.log({LogLevel::kInfo, "jobs wait", {{"jobs", absl::StrCat(waiting)}}});
   return absl::OkStatus();
@@ -88,6 +91,7 @@ absl::Status JobRunner::GiveUp(const JobRow& job) {
 
 void JobRunner::Start() {
   threads_.push_back(options_.threads->Start([this] { ExpireLoop(); }));
+  threads_.push_back(options_.threads->Start([this] { ClaimsLoop(); }));
   for (int i = 0; i < std::max(1, options_.compile_threads) + options_.max_away; ++i) {
     threads_.push_back(options_.threads->Start([this] { Loop(); }));
   }
@@ -95,6 +99,11 @@ void JobRunner::Start() {
 
 absl::Time JobRunner::QueueDeadline(const v1::SubmitRequest& request) const {
   return request.queue_timeout_ms() > 0 ? options_.clock() + QueueTimeout(request) : absl::InfiniteFuture();
+}
+
+void JobRunner::QueueAgain(const JobRow& job) {
+  ++in_flight_[job.owner];
+  Enqueue(job);
 }
 
 void JobRunner::Enqueue(const JobRow& job) {
@@ -122,7 +131,7 @@ void JobRunner::SetPriority(const JobRow& job) {
   queue_.SetPriority(job.id, job.priority);
   const auto running = running_.find(job.id);
   if (running == running_.end()) return;
-  running->second = true;
+  running->second->told_farm = true;
   farm_->SetJob(job.id, job.owner, job.priority);
 }
 
@@ -163,7 +172,7 @@ void JobRunner::Expire(const std::string& job_id) {
   for (; !job.ok() && !absl::IsNotFound(job.status()) && !stopping_; job = store_->GetJob(job_id)) {
     options_.threads->Sleep(absl::Seconds(1));
   }
-  if (job.ok() && !IsFinal(job->state)) {
+  if (job.ok() && job->state == JobPhase::kQueued) {
     End(*job,
         absl::DeadlineExceededError("waited for a place among the compilations as long as its submission allows "
                                     "(--queue-timeout)"),
@@ -200,6 +209,7 @@ void JobRunner::BeginStop() {
     absl::MutexLock lock(&mutex_);
     stopping_ = true;
     expiry_changed_.SignalAll();
+    claims_wanted_.SignalAll();
   }
   hub_.Close();
 }
@@ -213,7 +223,7 @@ void JobRunner::Stop() {
 void JobRunner::Loop() {
   while (true) {
     FairQueue::Entry next;
-    std::shared_ptr<std::atomic<bool>> cancel;
+    const auto running = std::make_shared<RunningJob>();
     {
       absl::MutexLock lock(&mutex_);
       options_.threads->Await(&mutex_, absl::Condition(
@@ -226,13 +236,11 @@ void JobRunner::Loop() {
       next = queue_.Pop();
       wait_until_.erase(next.job);
       ++places_taken_;
-      running_[next.job] = false;
-      cancel = cancel_flags_[next.job] = std::make_shared<std::atomic<bool>>(false);
+      running_[next.job] = running;
     }
-    Run(next.job, cancel);
+    Run(next.job, running);
     EndLog(next.job);
     absl::MutexLock lock(&mutex_);
-    cancel_flags_.erase(next.job);
     running_.erase(next.job);
     farm_->ForgetJob(next.job);
     --places_taken_;
@@ -240,7 +248,7 @@ void JobRunner::Loop() {
   }
 }
 
-void JobRunner::Run(const std::string& job_id, const std::shared_ptr<std::atomic<bool>>& cancel) {
+void JobRunner::Run(const std::string& job_id, const std::shared_ptr<RunningJob>& running) {
   const std::optional<JobRow> job = Begin(job_id);
   if (!job.has_value()) return;
   v1::SubmitRequest request;
@@ -254,7 +262,8 @@ void JobRunner::Run(const std::string& job_id, const std::shared_ptr<std::atomic
   {
     // A submission that has joined since the row was read knows better.
     absl::MutexLock lock(&mutex_);
-    if (!running_.at(job_id)) SetPriority(*job);
+    running->claim = job->claim();
+    if (!running->told_farm) SetPriority(*job);
   }
   auto leave = absl::MakeCleanup([this] { metrics_->Set(Metric::kJobsRunning, --jobs_running_); });
 
@@ -265,7 +274,8 @@ void JobRunner::Run(const std::string& job_id, const std::shared_ptr<std::atomic
   });
   ProgressThrottle throttle(options_.clock);
   StageTimer stages(options_.clock);
-  const Hooks hooks{[&] { return stopping_ || cancel->load(); }, [&] { return cancel->load(); },
+  const auto taken = [&] { return running->cancelled.load() || running->lost.load(); };
+  const Hooks hooks{[&] { return stopping_ || taken(); }, taken,
                     [&](const ProgressEvent& event) {
                       LogStage(job_id, stages.Begin(event.stage));
                       if (throttle.Passes(event)) AppendEvent(job_id, event, v1::RUNNING);
@@ -278,24 +288,23 @@ void JobRunner::Run(const std::string& job_id, const std::shared_ptr<std::atomic
   std::optional<ResultRow> result;
   if (outcome.ok()) result = *std::move(performed);
   // The shutdown interrupted the job, not the user: the row stays unfinished, and the next start takes it up.
-  if (!outcome.ok() && stopping_ && !cancel->load()) {
+  if (!outcome.ok() && stopping_ && !running->cancelled) {
     const v1::JobEvent event = MakeJobEvent(v1::QUEUED, "queued", "the server was stopped; the job starts again");
-    (void)store_->GiveJobBack(job_id, event.SerializeAsString());
+    (void)store_->ReleaseJob(job->claim(), event.SerializeAsString());
     return;
   }
-  if (!outcome.ok() && cancel->load()) outcome = absl::CancelledError("cancelled");
+  if (!outcome.ok() && running->lost) return;  // whoever has it ends it
+  if (!outcome.ok() && running->cancelled) outcome = absl::CancelledError("cancelled");
   End(*job, outcome, checks, result);
 }
 
 std::optional<JobRow> JobRunner::Begin(const std::string& job_id) {
   while (!stopping_) {
-    absl::StatusOr<JobRow> job = store_->GetJob(job_id);
-    if (absl::IsNotFound(job.status()) || (job.ok() && IsFinal(job->state))) return std::nullopt;
-    const absl::Status started = job.ok() ? store_->StartJob(job_id, UnixMillisNow()) : job.status();
-    if (started.ok()) return *std::move(job);
+    absl::StatusOr<std::optional<JobRow>> job = store_->ClaimJob(job_id, claimant_, options_.lease, UnixMillisNow());
+    if (job.ok()) return *std::move(job);
     options_.log({LogLevel::kError,
                   "cannot store the job's start, trying again",
-                  {{"job", job_id}, {"error", started.ToString()}}});
+                  {{"job", job_id}, {"error", job.status().ToString()}}});
     options_.threads->Sleep(absl::Seconds(1));
   }
   return std::nullopt;
@@ -329,7 +338,7 @@ absl::StatusOr<ResultRow> JobRunner::PerformWithAttempts(const JobRow& job, cons
     const bool last = attempt >= options_.max_attempts;
     const v1::JobEvent event =
         MakeJobEvent(v1::RUNNING, "queued", last ? evidence : absl::StrCat("tried once more, because ", evidence));
-    const absl::Status counted = store_->CountJobAttempt(job.id, event.SerializeAsString());
+    const absl::Status counted = store_->FailJobAttempt(job.claim(), event.SerializeAsString());
     hub_.Notify(job.id);
     if (last) return DiedError(job, attempt, evidence);
     RETURN_IF_ERROR(counted);  // an attempt that is not counted could be repeated for ever
@@ -397,7 +406,14 @@ void JobRunner::AppendEvent(const std::string& job_id, const ProgressEvent& even
                 {{"job", job_id}, {"stage", event.stage}, {"done", absl::StrCat(event.done, "/", event.total)}}});
   // A progress event that cannot be written does not fail the job. If the disk is full, the end of the job meets that
   // error, too.
-  if (store_->AppendJobEvent(job_id, proto.SerializeAsString()).ok()) hub_.Notify(job_id);
+  JobClaim claim{job_id};
+  {
+    absl::MutexLock lock(&mutex_);
+    if (const auto running = running_.find(job_id); running != running_.end() && running->second->claim.has_value()) {
+      claim = *running->second->claim;
+    }
+  }
+  if (store_->AppendJobEvent(claim, proto.SerializeAsString()).ok()) hub_.Notify(job_id);
 }
 
 }  // namespace fusion

@@ -4,6 +4,10 @@
 // an id each, and the job ends early only when all are cancelled; a submission that was compiled before is answered
 // from the results table. Stop() leaves unfinished jobs to the next start.
 //
+// A job is claimed before it is compiled (db/stores/job_claims.h), and the claim is renewed while it is. Where several
+// processes have one database each job is therefore compiled by one of them; a job whose claimant is gone for a lease
+// is taken over, and a result that comes after that is dropped.
+//
 // After a crash, unfinished jobs start again. A job whose compilation dies (compile_process.h) is tried once more and
 // then fails with the evidence; that the server died counts for no job
 // (docs/decisions/0047-a-compilation-is-a-process.md).
@@ -12,7 +16,7 @@
 // that waits for a place longer than its submission allows fails with DEADLINE_EXCEEDED. Jobs that wait for a worker
 // which is not there take none of the `compile_threads` places.
 //
-// The class lies in three files: job_runner.cc (queue, attempts, ends), submissions.cc and perform_job.cc.
+// The class lies in four files: job_runner.cc (queue, attempts, ends), claims.cc, submissions.cc and perform_job.cc.
 #ifndef FUSION_SERVER_JOBS_JOB_RUNNER_H_
 #define FUSION_SERVER_JOBS_JOB_RUNNER_H_
 
@@ -73,6 +77,9 @@ struct JobRunnerOptions {
   int max_away = 32;
   SteadyClock clock = SteadyNow;
   Threads* threads = SystemThreads();
+  // No other process has the database, so that all claims that are there at the start are those of the dead.
+  bool alone = true;
+  absl::Duration lease = absl::Seconds(30);  // of a job; it is renewed three times within
 };
 
 class JobRunner {
@@ -126,8 +133,21 @@ class JobRunner {
   absl::Status GiveUp(const JobRow& job);
   // The error of a job whose compilation died `attempts` times.
   static absl::Status DiedError(const JobRow& job, int attempts, const std::string& evidence);
+  // A job that has left the queue.
+  struct RunningJob {
+    std::atomic<bool> cancelled{false};  // by the user
+    std::atomic<bool> lost{false};       // another process has claimed it
+    // Under the runner's mutex:
+    bool told_farm = false;  // whose it is, and how urgent
+    std::optional<JobClaim> claim;
+  };
   void Loop();
-  void Run(const std::string& job_id, const std::shared_ptr<std::atomic<bool>>& cancel);
+  void Run(const std::string& job_id, const std::shared_ptr<RunningJob>& running);
+  void QueueAgain(const JobRow& job) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Renews the claims of what runs, and takes over what others have left.
+  void ClaimsLoop();
+  void RenewClaims();
+  void TakeOverLapsed();
   // Counts a submission as one of its owner's jobs in flight before anything else is known of it, so that many at a
   // time cannot all pass.
   absl::Status CountIn(const std::string& owner);
@@ -150,8 +170,8 @@ class JobRunner {
   bool HasPlace() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Gives up the place of a running job while it waits for a worker that is not there, and waits for one afterwards.
   void Away(bool away);
-  // Stores that the job runs, and returns it; nothing if it has ended, or at a stop. A store that fails is asked again
-  // until it answers: a job that was given up here would wait for the next start of the server.
+  // Claims the job, and returns it; nothing if it has ended, if another process has it, or at a stop. A store that
+  // fails is asked again until it answers: a job that was given up here would wait for the next start of the server.
   std::optional<JobRow> Begin(const std::string& job_id);
   // Finish, again until the end is stored or the server stops, because watchers wait for it.
   void End(const JobRow& job, absl::Status outcome, const v1::Checks& checks, const std::optional<ResultRow>& result);
@@ -190,6 +210,7 @@ class JobRunner {
   Farm* const farm_;
   Metrics* const metrics_;
   const absl::Time started_;
+  const std::string claimant_;
   EventHub hub_;
   ProfileSources sources_;
   std::atomic<bool> stopping_{false};
@@ -198,14 +219,13 @@ class JobRunner {
   absl::Mutex mutex_;
   FairQueue queue_ ABSL_GUARDED_BY(mutex_);
   std::map<std::string, int> in_flight_ ABSL_GUARDED_BY(mutex_);  // jobs that arrive, wait or run, by owner
-  std::map<std::string, std::shared_ptr<std::atomic<bool>>> cancel_flags_ ABSL_GUARDED_BY(mutex_);
-  std::map<std::string, bool> running_ ABSL_GUARDED_BY(mutex_);  // whether the farm was told of the job
+  std::map<std::string, std::shared_ptr<RunningJob>> running_ ABSL_GUARDED_BY(mutex_);
   int places_taken_ ABSL_GUARDED_BY(mutex_) = 0;
   std::vector<std::unique_ptr<Threads::Thread>> threads_;
   // Times until which jobs may wait for a place, by id; a job without one may wait for ever.
   std::map<std::string, absl::Time> wait_until_ ABSL_GUARDED_BY(mutex_);
   absl::Time next_expiry_ ABSL_GUARDED_BY(mutex_) = absl::InfiniteFuture();  // for which ExpireLoop waits
-  SteadyCondVar expiry_changed_;
+  SteadyCondVar expiry_changed_, claims_wanted_;
 };
 
 }  // namespace fusion

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <filesystem>
 #include <map>
 #include <string>
 
@@ -13,6 +14,7 @@
 #include "proto/retry/retry_info.h"
 #include "server/compile_process/compile_process.h"
 #include "server/testing/fake_compile.h"
+#include "server/testing/forwarding_store.h"
 #include "server/testing/temporary_state.h"
 
 namespace fusion {
@@ -30,6 +32,14 @@ class JobRunnerTest : public ::testing::Test {
     runner_->Stop();
   }
   using Compile = decltype(CompilerFunctions::compile);
+  // A job of nobody yet.
+  void Insert(const std::string& id, const std::string& model = "ok") {
+    JobRow job;
+    job.id = job.key = id;
+    job.created_ms = 1, job.target = "cuda:sm_90";
+    job.request = Model(model).SerializeAsString();
+    ASSERT_TRUE(state_.store().InsertJob(job, "").ok());
+  }
   void Make(int compile_threads, Compile compile) {
     JobRunnerOptions options;
     options.work_folder = absl::StrCat(state_.folder(), "/work");
@@ -188,11 +198,15 @@ TEST_F(JobRunnerTest, StartsOfTheServerCountForNoJobButDeathsOutliveThem) {
     job.key = job.id;
     job.request = Model(absl::StrCat("ok ", deaths)).SerializeAsString();
     ASSERT_TRUE(state_.store().InsertJob(job, "").ok());
-    for (int start = 0; start < 5; ++start) ASSERT_TRUE(state_.store().StartJob(job.id, 2).ok());
+    std::optional<JobRow> claimed;
+    for (int start = 0; start < 5; ++start) {
+      ASSERT_TRUE(state_.store().ReleaseAllJobs("the server died").ok());
+      claimed = state_.store().ClaimJob(job.id, "the server before", absl::Seconds(30), 2).value();
+    }
     for (int death = 0; death < deaths; ++death) {
       v1::JobEvent event;
       event.set_message("it fell");
-      ASSERT_TRUE(state_.store().CountJobAttempt(job.id, event.SerializeAsString()).ok());
+      ASSERT_TRUE(state_.store().FailJobAttempt(claimed->claim(), event.SerializeAsString()).ok());
     }
   }
   Make(2,
@@ -209,14 +223,8 @@ TEST_F(JobRunnerTest, StartsOfTheServerCountForNoJobButDeathsOutliveThem) {
 }
 
 TEST_F(JobRunnerTest, AStartSaysSomethingOfJobsThatRanAndNothingOfThoseThatWaited) {
-  for (const char* id : {"waited", "ran"}) {
-    JobRow job;
-    job.id = job.key = id;
-    job.created_ms = 1, job.target = "cuda:sm_90";
-    job.request = Model("ok").SerializeAsString();
-    ASSERT_TRUE(state_.store().InsertJob(job, "").ok());
-  }
-  ASSERT_TRUE(state_.store().StartJob("ran", 2).ok());
+  for (const char* id : {"waited", "ran"}) Insert(id);
+  ASSERT_TRUE(state_.store().ClaimJob("ran", "the server before", absl::Seconds(30), 2).value().has_value());
   Make(2, FakeCompile);
   farm_.Start();
   ASSERT_TRUE(runner_->Restore().ok());
@@ -228,6 +236,137 @@ TEST_F(JobRunnerTest, AStartSaysSomethingOfJobsThatRanAndNothingOfThoseThatWaite
   runner_->Start();
   EXPECT_EQ(AwaitEnd("waited").state, JobPhase::kSucceeded);
   EXPECT_EQ(AwaitEnd("ran").state, JobPhase::kSucceeded);
+}
+
+// Two processes that have one database; here both are runners of this one.
+class SharedJobsTest : public JobRunnerTest {
+ protected:
+  std::unique_ptr<JobRunner> Runner(const std::string& name, Store* store, absl::Duration lease, Compile compile) {
+    JobRunnerOptions options;
+    options.work_folder = absl::StrCat(state_.folder(), "/work of ", name);
+    options.first_worker_grace = absl::ZeroDuration();
+    options.alone = false;
+    options.lease = lease;
+    CompilerFunctions compiler{std::move(compile), FakePlan, {"dnnfusion", "none"}, FakeCheckRule};
+    return std::make_unique<JobRunner>(options, std::move(compiler), store, &state_.artifacts(), &farm_, &metrics_);
+  }
+};
+
+TEST_F(SharedJobsTest, EachJobIsCompiledByOneOfThem) {
+  std::vector<std::string> ids;
+  for (int i = 0; i < 40; ++i) Insert(ids.emplace_back(absl::StrCat("j-", i)), absl::StrCat("ok ", i));
+  absl::Mutex mutex;
+  std::map<std::string, int> runs;
+  const Compile compile = [&](const ModelFiles& files, const CompileOptions& options, const CompileContext& context,
+                              const std::string& path) {
+    {
+      absl::MutexLock lock(&mutex);
+      ++runs[std::filesystem::path(path).parent_path().filename()];
+    }
+    return FakeCompile(files, options, context, path);
+  };
+  runner_ = Runner("one", &state_.store(), absl::Seconds(60), compile);
+  const auto other = Runner("other", &state_.store(), absl::Seconds(60), compile);
+  farm_.Start();
+  for (JobRunner* runner : {runner_.get(), other.get()}) ASSERT_TRUE(runner->Restore().ok());
+  for (JobRunner* runner : {runner_.get(), other.get()}) runner->Start();
+  while (!state_.store().UnfinishedJobs()->empty()) absl::SleepFor(absl::Milliseconds(20));
+  other->BeginStop();
+  other->Stop();
+  absl::MutexLock lock(&mutex);
+  for (const std::string& id : ids) {
+    EXPECT_EQ(state_.store().GetJob(id)->state, JobPhase::kSucceeded) << id;
+    EXPECT_EQ(runs[id], 1) << id;
+  }
+}
+
+TEST_F(SharedJobsTest, AJobWhoseClaimantIsGoneIsTakenOverAndWhatThatOneFindsLaterIsDropped) {
+  // The first process hears nothing from the database but still compiles.
+  struct CutOff : testing::ForwardingStore {
+    using ForwardingStore::ForwardingStore;
+    absl::StatusOr<std::vector<bool>> RenewJobs(absl::Span<const JobClaim>, absl::Duration) override {
+      return absl::UnavailableError("cut off");
+    }
+    absl::StatusOr<std::vector<JobRow>> LapsedJobs(const std::string&) override {
+      return absl::UnavailableError("cut off");
+    }
+  } cut_off(&state_.store());
+  Insert("j");
+  absl::Mutex mutex;
+  bool begun = false, go_on = false;
+  std::atomic<int> others{0};
+  runner_ = Runner("one", &cut_off, absl::Milliseconds(300),
+                   [&](const ModelFiles& files, const CompileOptions& options, const CompileContext& context,
+                       const std::string& path) {
+                     {
+                       absl::MutexLock lock(&mutex);
+                       begun = true;
+                       mutex.Await(absl::Condition(&go_on));
+                     }
+                     return FakeCompile(files, options, context, path);
+                   });
+  farm_.Start();
+  ASSERT_TRUE(runner_->Restore().ok());
+  runner_->Start();
+  {
+    absl::MutexLock lock(&mutex);
+    mutex.Await(absl::Condition(&begun));
+  }
+  const JobClaim first = state_.store().GetJob("j")->claim();
+  const auto other = Runner("other", &state_.store(), absl::Milliseconds(300),
+                            [&](const ModelFiles& files, const CompileOptions& options, const CompileContext& context,
+                                const std::string& path) {
+                              ++others;
+                              return FakeCompile(files, options, context, path);
+                            });
+  ASSERT_TRUE(other->Restore().ok());
+  other->Start();
+  while (!IsFinal(state_.store().GetJob("j")->state)) absl::SleepFor(absl::Milliseconds(20));
+  const JobRow ended = state_.store().GetJob("j").value();
+  EXPECT_EQ(ended.state, JobPhase::kSucceeded);
+  EXPECT_EQ(ended.attempts, 0) << "nothing died";
+  EXPECT_GT(ended.fence, first.fence);
+  EXPECT_EQ(others, 1);
+  AwaitMessage("j", "the server that compiled it is gone");
+  {
+    absl::MutexLock lock(&mutex);
+    go_on = true;
+  }
+  TearDown();
+  other->BeginStop();
+  other->Stop();
+  EXPECT_EQ(state_.store().GetJob("j")->last_seq, ended.last_seq) << "it ended once";
+}
+
+TEST_F(SharedJobsTest, ARunnerThatLosesItsClaimStopsCompiling) {
+  Insert("j");
+  absl::Mutex mutex;
+  bool begun = false, stopped = false;
+  runner_ = Runner("one", &state_.store(), absl::Milliseconds(300),
+                   [&](const ModelFiles&, const CompileOptions&, const CompileContext& context,
+                       const std::string&) -> absl::StatusOr<CompileAccount> {
+                     {
+                       absl::MutexLock lock(&mutex);
+                       begun = true;
+                     }
+                     while (!context.cancelled()) absl::SleepFor(absl::Milliseconds(10));
+                     absl::MutexLock lock(&mutex);
+                     stopped = true;
+                     return absl::CancelledError("cancelled");
+                   });
+  farm_.Start();
+  ASSERT_TRUE(runner_->Restore().ok());
+  runner_->Start();
+  {
+    absl::MutexLock lock(&mutex);
+    mutex.Await(absl::Condition(&begun));
+  }
+  ASSERT_TRUE(state_.store().ReleaseAllJobs("a server that is alone starts").ok());
+  ASSERT_TRUE(state_.store().ClaimJob("j", "another", absl::Minutes(1), 5).value().has_value());
+  absl::MutexLock lock(&mutex);
+  mutex.Await(absl::Condition(&stopped));
+  EXPECT_EQ(state_.store().GetJob("j")->claimant, "another");
+  EXPECT_EQ(state_.store().GetJob("j")->state, JobPhase::kRunning);
 }
 
 TEST_F(JobRunnerTest, OwnersTakeTurnsAndHaveSoManyJobsInFlight) {

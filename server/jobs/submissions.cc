@@ -334,7 +334,7 @@ absl::StatusOr<JobRow> JobRunner::Cancel(const std::string& submission_id) {
     bool never_ran = false;
     {
       absl::MutexLock lock(&mutex_);
-      if (auto flag = cancel_flags_.find(job.runs_as); flag != cancel_flags_.end()) *flag->second = true;
+      if (auto running = running_.find(job.runs_as); running != running_.end()) running->second->cancelled = true;
       const auto waited = queue_.Remove(job.runs_as);
       wait_until_.erase(job.runs_as);
       if (waited.has_value()) CountOut(waited->owner);

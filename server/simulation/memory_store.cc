@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
+#include "runtime/base/status_macros.h"
 
 namespace fusion::simulation {
 
@@ -11,13 +12,16 @@ MemoryStore::Job* MemoryStore::Find(const std::string& id) {
   return found == jobs_.end() ? nullptr : &found->second;
 }
 
-MemoryStore::Job* MemoryStore::Unfinished(const std::string& id) {
-  Job* job = Find(id);
-  return job == nullptr || IsFinal(job->row.state) ? nullptr : job;
+bool MemoryStore::IsUnfinished(const std::string& id) const {
+  const JobClaims::Job* job = claims_.Find(id);
+  return job != nullptr && !IsFinal(job->state);
 }
 
-JobRow MemoryStore::Read(const Job& job) {
+JobRow MemoryStore::Read(const Job& job) const {
   JobRow row = job.row;
+  const JobClaims::Job& claimed = *claims_.Find(row.id);
+  row.state = claimed.state, row.attempts = claimed.attempts;
+  row.claimant = claimed.claimant, row.fence = claimed.fence;
   row.last_seq = static_cast<int64_t>(job.events.size());
   row.runs_as = row.id;
   return row;
@@ -25,69 +29,83 @@ JobRow MemoryStore::Read(const Job& job) {
 
 absl::StatusOr<std::string> MemoryStore::InsertJob(const JobRow& job, const std::string& first_event) {
   for (const auto& [id, other] : jobs_) {
-    if (other.row.key != job.key || IsFinal(other.row.state)) continue;
+    if (other.row.key != job.key || !IsUnfinished(id)) continue;
     joined_[job.id] = {id, job.owner};
     return id;
   }
   jobs_[job.id] = {job, {first_event}};
+  claims_.Add(job.id, job.state);
   order_.push_back(job.id);
   return job.id;
 }
 
-absl::Status MemoryStore::StartJob(const std::string& id, int64_t now_ms) {
-  if (Job* job = Unfinished(id)) job->row.state = JobPhase::kRunning, job->row.started_ms = now_ms;
+absl::StatusOr<std::optional<JobRow>> MemoryStore::ClaimJob(const std::string& id, const std::string& claimant,
+                                                            absl::Duration lease, int64_t now_ms) {
+  if (!claims_.Claim(id, claimant, lease, clock_()).has_value()) return std::optional<JobRow>();
+  Job& job = jobs_.at(id);
+  job.row.started_ms = now_ms;
+  return std::optional<JobRow>(Read(job));
+}
+
+absl::StatusOr<std::vector<bool>> MemoryStore::RenewJobs(absl::Span<const JobClaim> claims, absl::Duration lease) {
+  std::vector<bool> held;
+  for (const JobClaim& claim : claims) held.push_back(claims_.Renew(claim, lease, clock_()));
+  return held;
+}
+
+namespace {
+absl::Status Held(bool held, const std::string& job) {
+  return held ? absl::OkStatus() : absl::FailedPreconditionError(absl::StrCat("job ", job, " is another's"));
+}
+}  // namespace
+
+absl::Status MemoryStore::FailJobAttempt(const JobClaim& claim, const std::string& event) {
+  const bool held = claims_.Fail(claim);
+  if (held) jobs_.at(claim.job).events.push_back(event);
+  return Held(held, claim.job);
+}
+
+absl::Status MemoryStore::ReleaseJob(const JobClaim& claim, const std::string& event) {
+  const bool held = claims_.Release(claim);
+  if (held) jobs_.at(claim.job).events.push_back(event);
+  return Held(held, claim.job);
+}
+
+absl::Status MemoryStore::ReleaseAllJobs(const std::string& event) {
+  for (const std::string& id : claims_.ReleaseAll()) jobs_.at(id).events.push_back(event);
   return absl::OkStatus();
 }
 
-absl::Status MemoryStore::GiveJobBack(const std::string& id, const std::string& event) {
-  Job* job = Find(id);
-  if (job == nullptr || job->row.state != JobPhase::kRunning) return absl::OkStatus();
-  job->row.state = JobPhase::kQueued;
-  job->events.push_back(event);
-  return absl::OkStatus();
-}
-
-absl::Status MemoryStore::GiveJobsBack(const std::string& event) {
-  for (const auto& [id, job] : jobs_) (void)GiveJobBack(id, event);
-  return absl::OkStatus();
-}
-
-absl::Status MemoryStore::CountJobAttempt(const std::string& id, const std::string& event) {
-  Job* job = Find(id);
-  if (job == nullptr || job->row.state != JobPhase::kRunning) {
-    return absl::FailedPreconditionError(absl::StrCat("job ", id, " does not run"));
-  }
-  ++job->row.attempts;
-  job->events.push_back(event);
-  return absl::OkStatus();
+absl::StatusOr<std::vector<JobRow>> MemoryStore::LapsedJobs(const std::string& claimant) {
+  std::vector<JobRow> rows;
+  for (const std::string& id : claims_.Lapsed(claimant, clock_())) rows.push_back(Read(jobs_.at(id)));
+  return rows;
 }
 
 absl::Status MemoryStore::FinishJob(const JobRow& job, const std::string& last_event,
                                     const std::optional<ResultRow>& result) {
-  Job* stored = Unfinished(job.id);
-  if (stored == nullptr) {
-    return absl::FailedPreconditionError(absl::StrCat("job ", job.id, " is unknown or already final"));
-  }
-  JobRow& row = stored->row;
-  row.state = job.state, row.finished_ms = job.finished_ms, row.account = job.account, row.checks = job.checks;
+  const bool held = claims_.Finish(job.claim(), job.state);
+  RETURN_IF_ERROR(Held(held, job.id));
+  Job& stored = jobs_.at(job.id);
+  JobRow& row = stored.row;
+  row.finished_ms = job.finished_ms, row.account = job.account, row.checks = job.checks;
   row.bundle_digest = job.bundle_digest, row.bundle_bytes = job.bundle_bytes;
   row.error_code = job.error_code, row.error_message = job.error_message;
-  stored->events.push_back(last_event);
+  stored.events.push_back(last_event);
   if (result.has_value()) results_[result->key] = *result;
   return absl::OkStatus();
 }
 
-absl::Status MemoryStore::AppendJobEvent(const std::string& job_id, const std::string& event) {
-  Job* job = Find(job_id);
-  if (job == nullptr) return absl::InternalError("an event of no job");
-  job->events.push_back(event);
-  return absl::OkStatus();
+absl::Status MemoryStore::AppendJobEvent(const JobClaim& claim, const std::string& event) {
+  const bool held = claims_.Holds(claim);
+  if (held) jobs_.at(claim.job).events.push_back(event);
+  return Held(held, claim.job);
 }
 
 absl::Status MemoryStore::OfferEarlyBundle(const std::string& job_id, const ResultRow& early,
                                            const std::string& event) {
-  Job* job = Unfinished(job_id);
-  if (job == nullptr) return absl::FailedPreconditionError(absl::StrCat("job ", job_id, " is already final"));
+  if (!IsUnfinished(job_id)) return absl::FailedPreconditionError(absl::StrCat("job ", job_id, " is already final"));
+  Job* job = Find(job_id);
   job->row.early_digest = early.bundle_digest, job->row.early_bytes = early.bundle_bytes;
   job->row.early_key = early.key;
   job->events.push_back(event);
@@ -121,7 +139,7 @@ absl::StatusOr<Store::Leaving> MemoryStore::LeaveJob(const std::string& submissi
                                                      const std::string& error_message) {
   const auto joined = joined_.find(submission_id);
   const std::string id = joined == joined_.end() ? submission_id : joined->second.job;
-  Job* job = Unfinished(id);
+  Job* job = IsUnfinished(id) ? Find(id) : nullptr;
   if (job == nullptr || (joined == joined_.end() ? job->left : joined->second.left)) return Leaving();
   Leaving leaving;
   leaving.left = true;
@@ -137,7 +155,8 @@ absl::StatusOr<Store::Leaving> MemoryStore::LeaveJob(const std::string& submissi
                     return other.second.job == id && !other.second.left;
                   });
   if (leaving.ended) {
-    job->row.state = JobPhase::kCancelled, job->row.finished_ms = now_ms;
+    (void)claims_.Cancel(id);
+    job->row.finished_ms = now_ms;
     job->row.error_code = error_code, job->row.error_message = error_message;
     job->events.push_back(cancelled);
   }
@@ -147,7 +166,7 @@ absl::StatusOr<Store::Leaving> MemoryStore::LeaveJob(const std::string& submissi
 absl::StatusOr<std::vector<JobRow>> MemoryStore::UnfinishedJobs() {
   std::vector<JobRow> rows;
   for (const std::string& id : order_) {
-    if (const Job* job = Unfinished(id)) rows.push_back(Read(*job));
+    if (IsUnfinished(id)) rows.push_back(Read(jobs_.at(id)));
   }
   return rows;
 }

@@ -10,22 +10,28 @@
 #include <tuple>
 #include <vector>
 
+#include "db/stores/job_claims.h"
+#include "runtime/base/steady_clock.h"
 #include "server/testing/forwarding_store.h"
 
 namespace fusion::simulation {
 
 class MemoryStore : public testing::ForwardingStore {
  public:
-  explicit MemoryStore(Store* rest) : ForwardingStore(rest) {}
+  // `clock`: by which leases of jobs end.
+  MemoryStore(Store* rest, SteadyClock clock) : ForwardingStore(rest), clock_(std::move(clock)) {}
 
   absl::StatusOr<std::string> InsertJob(const JobRow& job, const std::string& first_event) override;
-  absl::Status StartJob(const std::string& id, int64_t now_ms) override;
-  absl::Status GiveJobBack(const std::string& id, const std::string& event) override;
-  absl::Status GiveJobsBack(const std::string& event) override;
-  absl::Status CountJobAttempt(const std::string& id, const std::string& event) override;
+  absl::StatusOr<std::optional<JobRow>> ClaimJob(const std::string& id, const std::string& claimant,
+                                                 absl::Duration lease, int64_t now_ms) override;
+  absl::StatusOr<std::vector<bool>> RenewJobs(absl::Span<const JobClaim> claims, absl::Duration lease) override;
+  absl::Status FailJobAttempt(const JobClaim& claim, const std::string& event) override;
+  absl::Status ReleaseJob(const JobClaim& claim, const std::string& event) override;
+  absl::Status ReleaseAllJobs(const std::string& event) override;
+  absl::StatusOr<std::vector<JobRow>> LapsedJobs(const std::string& claimant) override;
   absl::Status FinishJob(const JobRow& job, const std::string& last_event,
                          const std::optional<ResultRow>& result) override;
-  absl::Status AppendJobEvent(const std::string& job_id, const std::string& event) override;
+  absl::Status AppendJobEvent(const JobClaim& claim, const std::string& event) override;
   absl::Status OfferEarlyBundle(const std::string& job_id, const ResultRow& early, const std::string& event) override;
   absl::StatusOr<JobRow> GetJob(const std::string& id) override;
   absl::StatusOr<JobRow> FindSubmission(const std::string& id) override;
@@ -63,7 +69,7 @@ class MemoryStore : public testing::ForwardingStore {
 
  private:
   struct Job {
-    JobRow row;
+    JobRow row;  // `claims_` has its state
     std::vector<std::string> events;
     bool left = false;
   };
@@ -74,9 +80,11 @@ class MemoryStore : public testing::ForwardingStore {
     int64_t left_seq = 0;
   };
   Job* Find(const std::string& id);
-  Job* Unfinished(const std::string& id);
-  static JobRow Read(const Job& job);
+  bool IsUnfinished(const std::string& id) const;
+  JobRow Read(const Job& job) const;
 
+  const SteadyClock clock_;
+  JobClaims claims_;
   std::vector<std::string> order_;  // ids of jobs, the oldest first
   std::map<std::string, Job> jobs_;
   std::map<std::string, Joined> joined_;

@@ -36,17 +36,21 @@ class ProcessStore : public testing::ForwardingStore {
       return id;
     });
   }
-  absl::Status StartJob(const std::string& id, int64_t now_ms) override {
-    return Commit([&] { return store_->StartJob(id, now_ms); });
+  absl::StatusOr<std::optional<JobRow>> ClaimJob(const std::string& id, const std::string& claimant,
+                                                 absl::Duration lease, int64_t now_ms) override {
+    return Commit([&] { return store_->ClaimJob(id, claimant, lease, now_ms); });
   }
-  absl::Status GiveJobBack(const std::string& id, const std::string& event) override {
-    return Commit([&] { return store_->GiveJobBack(id, event); });
+  absl::StatusOr<std::vector<bool>> RenewJobs(absl::Span<const JobClaim> claims, absl::Duration lease) override {
+    return Commit([&] { return store_->RenewJobs(claims, lease); });
   }
-  absl::Status GiveJobsBack(const std::string& event) override {
-    return Commit([&] { return store_->GiveJobsBack(event); });
+  absl::Status FailJobAttempt(const JobClaim& claim, const std::string& event) override {
+    return Commit([&] { return store_->FailJobAttempt(claim, event); });
   }
-  absl::Status CountJobAttempt(const std::string& id, const std::string& event) override {
-    return Commit([&] { return store_->CountJobAttempt(id, event); });
+  absl::Status ReleaseJob(const JobClaim& claim, const std::string& event) override {
+    return Commit([&] { return store_->ReleaseJob(claim, event); });
+  }
+  absl::Status ReleaseAllJobs(const std::string& event) override {
+    return Commit([&] { return store_->ReleaseAllJobs(event); });
   }
   absl::Status FinishJob(const JobRow& job, const std::string& last_event,
                          const std::optional<ResultRow>& result) override {
@@ -56,8 +60,8 @@ class ProcessStore : public testing::ForwardingStore {
       return finished;
     });
   }
-  absl::Status AppendJobEvent(const std::string& job_id, const std::string& event) override {
-    return Commit([&] { return store_->AppendJobEvent(job_id, event); });
+  absl::Status AppendJobEvent(const JobClaim& claim, const std::string& event) override {
+    return Commit([&] { return store_->AppendJobEvent(claim, event); });
   }
   absl::Status OfferEarlyBundle(const std::string& job_id, const ResultRow& early, const std::string& event) override {
     return Commit([&] { return store_->OfferEarlyBundle(job_id, early, event); });

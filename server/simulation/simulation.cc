@@ -60,7 +60,7 @@ class Simulation {
 };
 
 Simulation::Simulation(uint64_t seed, const Environment& environment) : random_(seed), begin_(fibers_.now()) {
-  if (environment.store == nullptr) memory_.emplace(environment.rest);
+  if (environment.store == nullptr) memory_.emplace(environment.rest, [this] { return fibers_.now(); });
   std::error_code ignored;
   std::filesystem::remove_all(environment.folder, ignored);
   std::filesystem::create_directories(environment.folder, ignored);

@@ -18,11 +18,11 @@ namespace fusion::testing {
 // The folder is gone with the object.
 class TemporaryState {
  public:
-  TemporaryState() {
+  explicit TemporaryState(SqliteStoreOptions options = {}) {
     static int count = 0;
     folder_ = absl::StrCat(::testing::TempDir(), "fusion_state_", getpid(), "_", count++);
     std::filesystem::create_directories(folder_);
-    auto store = OpenSqliteStore(absl::StrCat(folder_, "/fusion.db"));
+    auto store = OpenSqliteStore(absl::StrCat(folder_, "/fusion.db"), std::move(options));
     EXPECT_TRUE(store.ok()) << store.status();
     store_ = std::move(store).value();
     auto artifacts = ArtifactStore::Open(absl::StrCat(folder_, "/blobs"), store_.get());
