@@ -62,7 +62,13 @@ absl::StatusOr<ModelOnMachine> PlaceModel(const ecg::Graph& graph, const dsa::Ma
   }
   std::vector<std::string> refused;
   for (const graph_turbo::Op& op : model.layers.ops) {
-    for (const te::Te& te : op.access.program().tes) {
+    const te::Program& program = op.access.program();
+    for (const te::TensorId input : program.inputs) {
+      if (NumElements(program.tensors[input].shape) > 0) continue;
+      refused.push_back(
+          absl::StrCat(NodeInWords(graph, model.layers, op), " reads a tensor without elements, which has no address"));
+    }
+    for (const te::Te& te : program.tes) {
       if (!te.routine) continue;
       refused.push_back(absl::StrCat(NodeInWords(graph, model.layers, op), ": the routine '", te.routine->name,
                                      "' is no tensor expression"));

@@ -35,8 +35,8 @@ class PreparedRun {
   int threads() const { return session_->threads(); }
   std::optional<SimulatedTime> simulated_time() const { return session_->simulated_time(); }
 
-  // Returns the nanoseconds of one run. On a simulated device these are the device's; the numbers are computed in the
-  // first run and in those with an observer, because the time of the others is the same.
+  // Returns the nanoseconds of one run. On a simulated device these are the device's, which are known without a run; the
+  // numbers are computed only for an observer.
   absl::StatusOr<double> Run(const LaunchObserver& observer = {});
 
  private:
@@ -48,7 +48,6 @@ class PreparedRun {
   std::unique_ptr<Session> session_;
   std::vector<const void*> inputs_;
   std::vector<void*> outputs_;
-  bool has_run_ = false;
 };
 
 struct PairedLimits {

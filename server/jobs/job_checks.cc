@@ -86,6 +86,11 @@ absl::StatusOr<JobChecks::Found> JobChecks::RunBeside(const CompileOptions& othe
     found.not_done = NoWorkerFor(device);
     return found;
   }
+  if (other_device.kind != device.kind && farm_job.farm->WorkersThatOffer(BuildRequirement(other_device.kind)) == 0) {
+    found.not_done = absl::StrCat("no worker is attached that builds for ", other_device.kind, ", as the ", name,
+                                  " needs; start one, or fusiond with --local-devices cpu,", device.kind);
+    return found;
+  }
   const std::string path = absl::StrCat(folder, "/", stage, ".fusion");
   ModelOracle estimates;  // the other form asks for no measurements
   const auto progress = [&](const ProgressEvent& event) {

@@ -10,6 +10,8 @@
 #include "absl/strings/str_cat.h"
 #include "compiler/backends/cpu/toolchain/clang_toolchain.h"
 #include "compiler/backends/cuda/testing/shim_toolchain.h"
+#include "compiler/backends/dsa/dsa_device_model.h"
+#include "compiler/backends/dsa/toolchain/dsa_toolchain.h"
 #include "compiler/backends/opencl/toolchain/opencl_toolchain.h"
 #include "compiler/backends/toolchain_set.h"
 #include "runtime/base/status_macros.h"
@@ -108,11 +110,13 @@ absl::StatusOr<std::unique_ptr<Toolchain>> MakeToolchain(const RunOptions& optio
   // the runs do.
   toolchains.push_back(MakeOpenClToolchain({/*build=*/false}));
   ASSIGN_OR_RETURN(toolchains.emplace_back(), MakeCudaShimToolchain());
+  toolchains.push_back(MakeDsaToolchain());
   return std::make_unique<ToolchainSet>(std::move(toolchains));
 }
 
 DeviceModel DeviceFor(const RunOptions& options) {
   if (options.target == "opencl") return OpenClDevice(options.group);
+  if (options.target == "dsa") return *DsaDeviceOf("dsa");
   return options.target == "cuda-shim" ? CudaDevice() : HostDevice(options.isa);
 }
 

@@ -55,12 +55,13 @@ std::vector<absl::StatusOr<Outputs>> RunCases(const std::vector<TestCase>& cases
 std::vector<Mode> CompiledModes() {
   auto mode = [](const std::string& name, const std::string& planner) {
     return Mode{name, [planner](const std::vector<TestCase>& cases, const ModeOptions& options) {
-                  if (options.target == "cpu" || options.target == "opencl" || options.target == "cuda-shim") {
+                  if (options.target == "cpu" || options.target == "opencl" || options.target == "cuda-shim" ||
+                      options.target == "dsa") {
                     return RunCases(cases, planner, options);
                   }
                   return std::vector<absl::StatusOr<Outputs>>(
-                      cases.size(), absl::InvalidArgumentError(absl::StrCat("no target '", options.target,
-                                                                            "' here, only cpu, opencl and cuda-shim")));
+                      cases.size(), absl::InvalidArgumentError(absl::StrCat(
+                                        "no target '", options.target, "' here, only cpu, opencl, cuda-shim and dsa")));
                 }};
   };
   return {mode("unfused", "none"), mode("fused", "dnnfusion")};

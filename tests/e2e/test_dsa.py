@@ -72,6 +72,12 @@ class DsaFarm(unittest.TestCase):
             self.assertIn("verified", self.ctl("verify", "dsa.fusion", "--reference", "cpu.fusion").out)
         self.assertIn("simulated device", self.ctl("bench", "dsa.fusion", "--against", "cpu.fusion", code=3).err)
 
+    def test_a_check_that_needs_a_builder_for_the_cpu_says_so(self):
+        self.start_worker("--build-kinds=dsa")
+        report = self.ctl("submit", "mlp.onnx", "-o", "mlp.fusion", "--target", "dsa", checks=True)
+        self.assertRegex(report.err, r"measured +simulated \d")
+        self.assertRegex(report.err, r"verified +no: no worker is attached that builds for cpu")
+
     def test_what_the_machine_cannot_do_is_refused_by_name(self):
         self.start_worker("--machine", "goya")
         refused = self.ctl("submit", "mlp.onnx", "-o", "mlp.fusion", "--target", "dsa", code=3)

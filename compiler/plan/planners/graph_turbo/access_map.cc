@@ -99,7 +99,8 @@ bool Never(const te::Comparison& comparison, const AxisRanges& axes) {
 struct AccessMap::Load {
   te::TensorId tensor = -1;
   std::vector<Index> indices;
-  te::Pred path;  // conditions that all hold where the load happens
+  te::Pred path;         // conditions that all hold where the load happens
+  bool address = false;  // the element is an index
 };
 
 struct AccessMap::Step {
@@ -166,11 +167,13 @@ class LoadCollector {
     for (const Index::Part& part : index.parts()) {
       if (part.term.inner) AddIndex(*part.term.inner);
       if (part.term.kind != te::TermKind::kLoad) continue;
-      AddLoad(part.term.tensor, part.term.indices);
+      AddLoad(part.term.tensor, part.term.indices, /*address=*/true);
       for (const Index& inner : part.term.indices) AddIndex(inner);
     }
   }
-  void AddLoad(te::TensorId tensor, const std::vector<Index>& indices) { loads_->push_back({tensor, indices, path_}); }
+  void AddLoad(te::TensorId tensor, const std::vector<Index>& indices, bool address = false) {
+    loads_->push_back({tensor, indices, path_, address});
+  }
 
   std::vector<Load>* loads_;
   te::Pred path_;
@@ -239,6 +242,10 @@ AccessMap::Needs AccessMap::Required(const std::vector<Region>& outputs, const R
       const auto never = [&](const te::Comparison& comparison) { return Never(comparison, axes); };
       if (std::any_of(load.path.begin(), load.path.end(), never)) continue;
       const Shape& shape = program_->tensors[load.tensor].shape;
+      if (load.address && program_->DefiningTe(load.tensor) >= 0) {
+        needed[load.tensor].Join(WholeRegion(shape));
+        continue;
+      }
       Region read;
       read.nothing = false;
       for (size_t d = 0; d < shape.size(); ++d) {

@@ -80,6 +80,16 @@ TEST(LowerToProgram, AStraightLineOfConvolutionsWithPaddingAndStrides) {
                 FourCores());
 }
 
+// Negative indices are counted from the end by an expression of the layer, whose elements are addresses of the next.
+TEST(LowerToProgram, AddressesThatTheLayerComputes) {
+  ExpectNumbers(R"(graph g(%x: f32[12, 16], %i: i64[12, 9]) {
+    %e: f32[12, 9] = GatherElements(%x, %i) {axis = 1}
+    %y: f32[12, 9] = Relu(%e)
+    return %y
+  })",
+                FourCores());
+}
+
 TEST(LowerToProgram, ADiamondWithAnIdentity) {
   ExpectNumbers(R"(graph g(%x: f32[2, 4, 8, 8]) {
     %w1: f32[4, 4, 1, 1] = const #3d0000003d000000
