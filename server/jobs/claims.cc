@@ -52,7 +52,7 @@ void JobRunner::TakeOverLapsed() {
       absl::MutexLock lock(&mutex_);
       if (stopping_) return;
       if (running_.count(job.id) > 0) continue;  // it is being claimed
-      if (queue_.Remove(job.id).has_value()) CountOut(job.owner);
+      if (Dequeue(job.id).has_value()) CountOut(job.owner);
     }
     // One of those that see it gets it.
     const auto taken = store_->ClaimJob(job.id, claimant_, options_.lease, UnixMillisNow());

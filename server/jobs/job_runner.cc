@@ -107,28 +107,36 @@ void JobRunner::QueueAgain(const JobRow& job) {
 }
 
 void JobRunner::Enqueue(const JobRow& job) {
-  queue_.Push(job.owner, job.id, job.priority);
   v1::SubmitRequest request;
   request.ParseFromString(job.request);
   // After a restart the wait begins anew.
-  if (const absl::Time until = QueueDeadline(request); until != absl::InfiniteFuture()) {
-    wait_until_[job.id] = until;
-    if (until < next_expiry_) expiry_changed_.Signal();
-  }
+  const WaitingJob waiting{job.owner, arrivals_++, QueueDeadline(request)};
+  waiting_[job.id] = waiting;
+  queue_.SetJob(job.id, job.owner, job.priority);
+  queue_.Push(job.id, "", waiting.order, job.id);
+  if (waiting.until < next_expiry_) expiry_changed_.Signal();
+}
+
+std::optional<std::string> JobRunner::Dequeue(const std::string& job_id) {
+  auto waiting = waiting_.extract(job_id);
+  if (waiting.empty()) return std::nullopt;
+  queue_.Remove(job_id, "", waiting.mapped().order);
+  queue_.ForgetJob(job_id);
+  return std::move(waiting.mapped().owner);
 }
 
 void JobRunner::Join(const std::string& job_id, const v1::SubmitRequest& request) {
   const absl::StatusOr<JobRow> job = store_->GetJob(job_id);
   absl::MutexLock lock(&mutex_);
   if (job.ok()) SetPriority(*job);
-  const auto waits = wait_until_.find(job_id);
-  if (waits == wait_until_.end()) return;
-  waits->second = std::max(waits->second, QueueDeadline(request));
-  if (waits->second == absl::InfiniteFuture()) wait_until_.erase(waits);
+  const auto waits = waiting_.find(job_id);
+  if (waits != waiting_.end()) waits->second.until = std::max(waits->second.until, QueueDeadline(request));
 }
 
 void JobRunner::SetPriority(const JobRow& job) {
-  queue_.SetPriority(job.id, job.priority);
+  if (const auto waits = waiting_.find(job.id); waits != waiting_.end()) {
+    queue_.SetJob(job.id, waits->second.owner, job.priority);
+  }
   const auto running = running_.find(job.id);
   if (running == running_.end()) return;
   running->second->told_farm = true;
@@ -138,14 +146,10 @@ void JobRunner::SetPriority(const JobRow& job) {
 std::vector<std::string> JobRunner::TakeExpired() {
   const absl::Time now = options_.clock();
   std::vector<std::string> expired;
-  for (auto it = wait_until_.begin(); it != wait_until_.end();) {
-    if (it->second > now) {
-      ++it;
-      continue;
-    }
-    if (queue_.Remove(it->first).has_value()) expired.push_back(it->first);
-    it = wait_until_.erase(it);
+  for (const auto& [id, waiting] : waiting_) {
+    if (waiting.until <= now) expired.push_back(id);
   }
+  for (const std::string& id : expired) (void)Dequeue(id);
   return expired;
 }
 
@@ -156,7 +160,7 @@ void JobRunner::ExpireLoop() {
       absl::MutexLock lock(&mutex_);
       if (stopping_) return;
       absl::Time first = absl::InfiniteFuture();
-      for (const auto& [id, until] : wait_until_) first = std::min(first, until);
+      for (const auto& [id, waiting] : waiting_) first = std::min(first, waiting.until);
       next_expiry_ = first;
       const absl::Duration wait = std::min(first - options_.clock(), absl::Hours(1));
       if (wait > absl::ZeroDuration()) options_.threads->WaitFor(&expiry_changed_, &mutex_, wait);
@@ -222,29 +226,29 @@ void JobRunner::Stop() {
 
 void JobRunner::Loop() {
   while (true) {
-    FairQueue::Entry next;
+    std::string next, owner;
     const auto running = std::make_shared<RunningJob>();
     {
       absl::MutexLock lock(&mutex_);
       options_.threads->Await(&mutex_, absl::Condition(
                                            +[](JobRunner* runner) ABSL_NO_THREAD_SAFETY_ANALYSIS {
                                              return runner->stopping_ ||
-                                                    (!runner->queue_.empty() && runner->HasPlace());
+                                                    (!runner->waiting_.empty() && runner->HasPlace());
                                            },
                                            this));
       if (stopping_) return;
-      next = queue_.Pop();
-      wait_until_.erase(next.job);
+      next = queue_.Take({""}, [](const std::string&) { return true; });
+      owner = Dequeue(next).value();
       ++places_taken_;
-      running_[next.job] = running;
+      running_[next] = running;
     }
-    Run(next.job, running);
-    EndLog(next.job);
+    Run(next, running);
+    EndLog(next);
     absl::MutexLock lock(&mutex_);
-    running_.erase(next.job);
-    farm_->ForgetJob(next.job);
+    running_.erase(next);
+    farm_->ForgetJob(next);
     --places_taken_;
-    CountOut(next.owner);
+    CountOut(owner);
   }
 }
 

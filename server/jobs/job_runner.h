@@ -12,7 +12,7 @@
 // then fails with the evidence; that the server died counts for no job
 // (docs/decisions/0047-a-compilation-is-a-process.md).
 //
-// Owners take turns, priorities order the jobs of one (fair_queue.h), and each has at most `max_in_flight` jobs. A job
+// Owners take turns, priorities order the jobs of one (task_queue.h), and each has at most `max_in_flight` jobs. A job
 // that waits for a place longer than its submission allows fails with DEADLINE_EXCEEDED. Jobs that wait for a worker
 // which is not there take none of the `compile_threads` places.
 //
@@ -37,10 +37,10 @@
 #include "runtime/log/log.h"
 #include "server/artifacts/artifact_store.h"
 #include "server/jobs/event_hub.h"
-#include "server/jobs/fair_queue.h"
 #include "server/jobs/stage_timer.h"
 #include "server/scheduler/farm_tasks.h"
 #include "server/scheduler/steady_cond_var.h"
+#include "server/scheduler/task_queue.h"
 #include "server/scheduler/threads.h"
 
 namespace fusion {
@@ -155,6 +155,8 @@ class JobRunner {
   void BeginLog(const std::string& job_id, const std::string& trace);
   void EndLog(const std::string& job_id);
   void Enqueue(const JobRow& job) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Takes a job that waits out of the queue. Returns whose it is; nothing if it does not wait.
+  std::optional<std::string> Dequeue(const std::string& job_id) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // The job waits and runs no more.
   // The time at which a job with this request has waited too long.
   absl::Time QueueDeadline(const v1::SubmitRequest& request) const;
@@ -217,13 +219,19 @@ class JobRunner {
   std::atomic<int> plans_running_{0}, jobs_running_{0};
 
   absl::Mutex mutex_;
-  FairQueue queue_ ABSL_GUARDED_BY(mutex_);
+  // A job that waits for a place.
+  struct WaitingJob {
+    std::string owner;
+    int64_t order = 0;
+    absl::Time until;  // then it has waited too long
+  };
+  std::map<std::string, WaitingJob> waiting_ ABSL_GUARDED_BY(mutex_);
+  TaskQueue queue_ ABSL_GUARDED_BY(mutex_);  // each of them is a task of its own
+  int64_t arrivals_ ABSL_GUARDED_BY(mutex_) = 0;
   std::map<std::string, int> in_flight_ ABSL_GUARDED_BY(mutex_);  // jobs that arrive, wait or run, by owner
   std::map<std::string, std::shared_ptr<RunningJob>> running_ ABSL_GUARDED_BY(mutex_);
   int places_taken_ ABSL_GUARDED_BY(mutex_) = 0;
   std::vector<std::unique_ptr<Threads::Thread>> threads_;
-  // Times until which jobs may wait for a place, by id; a job without one may wait for ever.
-  std::map<std::string, absl::Time> wait_until_ ABSL_GUARDED_BY(mutex_);
   absl::Time next_expiry_ ABSL_GUARDED_BY(mutex_) = absl::InfiniteFuture();  // for which ExpireLoop waits
   SteadyCondVar expiry_changed_, claims_wanted_;
 };

@@ -335,9 +335,8 @@ absl::StatusOr<JobRow> JobRunner::Cancel(const std::string& submission_id) {
     {
       absl::MutexLock lock(&mutex_);
       if (auto running = running_.find(job.runs_as); running != running_.end()) running->second->cancelled = true;
-      const auto waited = queue_.Remove(job.runs_as);
-      wait_until_.erase(job.runs_as);
-      if (waited.has_value()) CountOut(waited->owner);
+      const std::optional<std::string> waited = Dequeue(job.runs_as);
+      if (waited.has_value()) CountOut(*waited);
       never_ran = waited.has_value();
     }
     metrics_->Count(Metric::kJobs, {{"outcome", "cancelled"}});

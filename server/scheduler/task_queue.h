@@ -1,5 +1,5 @@
-// TaskQueue: tasks that wait for a worker, and whose turn it is. The rules are those of jobs that wait for a place
-// (jobs/fair_queue.h, decision 62), applied to their tasks:
+// TaskQueue: tasks that wait for a worker, and whose turn it is (decisions 62 and 64). Jobs that wait for a place among
+// the compilations stand in one, too, each with a task of its own.
 //
 //   Owners take turns, one task each, however many each has; one who was idle gets no credit for that.
 //   Among the tasks of an owner those of the job with the higher priority come first, then those that came first.
