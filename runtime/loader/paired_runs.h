@@ -35,8 +35,8 @@ class PreparedRun {
   int threads() const { return session_->threads(); }
   std::optional<SimulatedTime> simulated_time() const { return session_->simulated_time(); }
 
-  // Returns the nanoseconds of one run. On a simulated device these are the device's, which are known without a run; the
-  // numbers are computed only for an observer.
+  // Returns the nanoseconds of one run. On a simulated device these are the device's, which are known without a run;
+  // the numbers are computed only for an observer.
   absl::StatusOr<double> Run(const LaunchObserver& observer = {});
 
  private:

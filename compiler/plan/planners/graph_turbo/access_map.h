@@ -51,8 +51,8 @@ class AccessMap {
     std::vector<Region> tensors;  // of all tensors of the program
   };
   // `outputs` is parallel to program().outputs. An expression of which part of a result is needed computes just that
-  // box. Reductions, but for `part`, and loads at addresses that depend on data need their whole range; addresses that the
-  // program computes are computed as a whole.
+  // box. Reductions, but for `part`, and loads at addresses that depend on data need their whole range; addresses that
+  // the program computes are computed as a whole.
   Needs Required(const std::vector<Region>& outputs, const ReductionPart& part = {}) const;
 
  private:
