@@ -1,5 +1,7 @@
 #include "compiler/accelerator/program_account.h"
 
+#include <algorithm>
+#include <cstdint>
 #include <nlohmann/json.hpp>
 #include <vector>
 
@@ -30,10 +32,19 @@ void AccountForProgram(const ModelOnMachine& model, const WholeProgram& program,
   account->kernels = account->kernels_distinct = 1;
   account->flops = model.flops();
   account->estimate_ns = 1e9 * program.timing.seconds;
+  double returned_bytes = 0;
   for (const graph_turbo::Tensor& tensor : model.layers.tensors) {
-    if (tensor.producer == graph_turbo::kNone || tensor.model_output) continue;
-    account->intermediate_bytes_before += NumElements(tensor.shape) * DTypeBytes(model.dtype);
+    if (tensor.producer == graph_turbo::kNone) continue;
+    const int64_t bytes = NumElements(tensor.shape) * DTypeBytes(model.dtype);
+    if (tensor.model_output) {
+      returned_bytes += static_cast<double>(bytes);
+    } else {
+      account->intermediate_bytes_before += bytes;
+    }
   }
+  // Other bytes that go to DDR are intermediate results.
+  account->intermediate_bytes_after =
+      static_cast<int64_t>(std::max(0.0, program.timing.ddr_written_bytes - returned_bytes));
   json layers = json::array(), units = json::object();
   for (const graph_turbo::Op& op : model.layers.ops) {
     layers.push_back({{"what", LayerInWords(model, op)}, {"flops", op.work}});

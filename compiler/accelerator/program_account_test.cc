@@ -24,6 +24,12 @@ TEST(ProgramAccount, SaysWhatTheProgramTakes) {
   EXPECT_EQ(account.kernels, 1);
   EXPECT_EQ(account.estimate_ns, program->timing.cycles) << "at 1 GHz";
   EXPECT_EQ(account.intermediate_bytes_before, 2 * 8 * 144 * 4) << "of the one tensor between the layers";
+  EXPECT_EQ(account.intermediate_bytes_after, 0) << "it stays in the LBs";
+  const auto baseline = MakeWholeProgram(*model, "tvm_like");
+  ASSERT_TRUE(baseline.ok()) << baseline.status();
+  CompileAccount of_baseline;
+  AccountForProgram(*model, *baseline, &of_baseline);
+  EXPECT_EQ(of_baseline.intermediate_bytes_after, account.intermediate_bytes_before);
   const nlohmann::json plan = nlohmann::json::parse(account.plan_json);
   EXPECT_EQ(plan["program"]["cycles"], program->timing.cycles);
   EXPECT_EQ(plan["program"]["results_lb"], program->results.local);
