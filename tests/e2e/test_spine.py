@@ -221,10 +221,12 @@ class SpineTest(harness.ServerTest):
         self.assertIn("measurements", self.ctl("profile", "stats").out)
         self.ctl("profile", "query", "--limit", "3")
         self.ctl("profile", "export", self.folder / "profile.jsonl")
-        device, *measured = map(json.loads, (self.folder / "profile.jsonl").read_text().splitlines())
+        device, *records = map(json.loads, (self.folder / "profile.jsonl").read_text().splitlines())
+        measured = [record["measurement"] for record in records if "measurement" in record]
         self.assertEqual(int(device["device"]["measurements"]), len(measured))
-        for record in measured:
-            self.assertGreater(record["measurement"]["median_ns"], 0)
+        for of_kernel in measured:
+            self.assertGreater(of_kernel["median_ns"], 0)
+        self.assertLessEqual({kind for record in records for kind in record}, {"measurement", "comparison", "plan"})
         self.assertIn("server", self.ctl("doctor").out)
         self.assertIn("fusiond", self.ctl("version").out)
 
