@@ -1,12 +1,53 @@
-// The part of JobRunner that keeps its claims, and takes over those of processes that are gone.
+// The part of JobRunner that takes up jobs from before its start, keeps its claims, and takes over those of processes
+// that are gone.
+#include <filesystem>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "runtime/base/errno_status.h"
+#include "runtime/base/status_macros.h"
 #include "runtime/base/steady_clock.h"
 #include "server/jobs/job_messages.h"
 #include "server/jobs/job_runner.h"
 
 namespace fusion {
+
+absl::Status JobRunner::Restore() {
+  std::error_code error;
+  std::filesystem::remove_all(options_.work_folder, error);
+  std::filesystem::create_directories(options_.work_folder, error);
+  if (error) return ErrnoStatus(error.value(), absl::StrCat("cannot make ", options_.work_folder));
+  ASSIGN_OR_RETURN(std::vector<JobRow> unfinished, store_->UnfinishedJobs());
+  if (!options_.alone) {  // TakeOverLapsed finds those whose claimants are gone
+    std::erase_if(unfinished, [](const JobRow& job) { return job.state == JobPhase::kRunning; });
+  }
+  for (const JobRow& job : unfinished) {
+    BeginLog(job.id, TraceOf(job));
+    if (job.attempts >= options_.max_attempts) RETURN_IF_ERROR(GiveUp(job));
+  }
+  // Nothing is said of jobs that only waited: there may be thousands, and nothing has changed for them.
+  const v1::JobEvent again = MakeJobEvent(v1::QUEUED, "queued", "the server was restarted; the job starts again");
+  if (options_.alone) RETURN_IF_ERROR(store_->ReleaseAllJobs(again.SerializeAsString()));
+  int waiting = 0;
+  for (const JobRow& job : unfinished) {
+    if (job.attempts >= options_.max_attempts) continue;
+    ++waiting;
+    if (job.state == JobPhase::kRunning) {
+      options_.log({LogLevel::kInfo,
+                    "starts again after a restart",
+                    {{"job", job.id}, {"attempts", absl::StrCat(job.attempts)}}});
+    }
+    absl::MutexLock lock(&mutex_);
+    QueueAgain(job);
+  }
+  if (waiting > 0) options_.log({LogLevel::kInfo, "jobs wait", {{"jobs", absl::StrCat(waiting)}}});
+  return absl::OkStatus();
+}
+
+void JobRunner::QueueAgain(const JobRow& job) {
+  ++in_flight_[job.owner];
+  Enqueue(job);
+}
 
 void JobRunner::ClaimsLoop() {
   while (true) {
