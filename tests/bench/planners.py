@@ -5,16 +5,17 @@ usage: planners.py [--planners none,dnnfusion,…] [--target cpu]… [--against 
                    [--compiler build/release/bin/fusion-compile] [--device MODEL.json]
                    [--measure 1,2 --bundles DIR] [--prepare] [--rounds N] [--turn-ms N] MODEL.onnx …
 
-Without --measure nothing is built, and the cost model answers all questions. Kernels are those of plan.json; "memory-bound"
-are kernels without a product or a routine, and the bytes of their column are what these move between kernels:
-everything but what stays in the nearest level. Needs Python's standard library only.
+Without --measure nothing is built, and the cost model answers all questions. Kernels are those of plan.json;
+"memory-bound" are kernels without a product or a routine, and the bytes of their column are what these move between
+kernels: everything but what stays in the nearest level. Needs Python's standard library only.
 
 --measure takes numbers of threads: bundles of all planners are compiled into --bundles (what is there for this compiler
 stays), and those of one model run in turns, each in a process of its own, with numpy's random inputs. A ratio is the
-median over rounds of the planner's latency by that of dnnfusion in the same round. Bundles with the same kernels are timed
-once. --prepare compiles and stops, so that a busy machine can prepare what a quiet one times. Targets whose
-devices this machine does not have are counted only. The last table has, for each number of threads, the fastest planner of each model,
-what `auto` takes of its time, and the geometric means.
+median over rounds of the planner's latency by that of dnnfusion in the same round. Bundles with the same kernels are
+timed once. --prepare compiles and stops, so that a busy machine can prepare what a quiet one times. Targets whose
+devices this machine does not have are counted only. The last tables have, for each number of threads, a row for each
+model: what each planner takes of dnnfusion's time, which is the fastest, what `auto` takes of that one's time, and the
+geometric means.
 """
 import argparse
 import json
@@ -128,7 +129,8 @@ def time_bundles(options, model, rows, threads):
     try:
         for planner in distinct:
             try:
-                processes[planner] = EngineProcess("ours", Job(str(model), rows[planner]["bundle"], threads, feeds, names))
+                job = Job(str(model), rows[planner]["bundle"], threads, feeds, names)
+                processes[planner] = EngineProcess("ours", job)
             except EngineError as error:
                 rows[planner].setdefault("not_run", {})[threads] = str(error)
         runs = {}
@@ -181,26 +183,30 @@ def print_ratios(results, against):
         print("| mean | %s | %s | %.3f | | worst %.3f |" % (target, planner, sum(all_of) / len(all_of), max(all_of)))
 
 
-def print_winners(results, threads):
-    """The fastest planner of each model, and what `auto` and `none` take of its time."""
+def print_measured(results, threads):
+    """A row for each model: parts of dnnfusion's time, and what dnnfusion and `auto` take of the fastest planner's."""
+    planners = list(dict.fromkeys(planner for rows in results.values() for planner in rows if planner != BASE))
     for number in threads:
-        print("\n%d threads:\n\n| model | target | fastest | its ms | dnnfusion / fastest | auto / fastest | auto / none |" % number)
-        print("|---|---|---|---:|---:|---:|---:|")
+        print("\n%d threads, parts of dnnfusion's time:\n" % number)
+        heads = ["model", "target", "dnnfusion, ms", *planners, "fastest", "dnnfusion / fastest", "auto / fastest"]
+        print("| " + " | ".join(heads) + " |")
+        print("|---|---|---:|" + "---:|" * len(planners) + "---|---:|---:|")
         gains = {}
         for (name, target), rows in results.items():
-            ratio = {planner: row["measured"][number]["ratio"] for planner, row in rows.items()
+            found = {planner: row["measured"][number] for planner, row in rows.items()
                      if number in row.get("measured", {})}
-            if not ratio:
+            if BASE not in found:
                 continue
-            fastest = min((planner for planner in ratio if planner != "auto"), key=ratio.get, default="auto")
-
-            def part(planner, of):
-                return "%.3f" % (ratio[planner] / ratio[of]) if planner in ratio and of in ratio else "–"
-            print("| %s | %s | %s | %.3f | %s | %s | %s |" % (
-                name, target, fastest, rows[fastest]["measured"][number]["ms"], part(BASE, fastest),
-                part("auto", fastest), part("auto", "none")))
+            ratio = {planner: one["ratio"] for planner, one in found.items()}
+            fastest = min((planner for planner in ratio if planner != "auto"), key=ratio.get)
+            cells = [name, target, "%.3f" % found[BASE]["ms"]]
+            cells += ["%.2f" % ratio[planner] if planner in ratio else "–" for planner in planners]
+            cells += [fastest, "%.3f" % (1 / ratio[fastest])]
+            cells.append("%.3f" % (ratio["auto"] / ratio[fastest]) if "auto" in ratio else "–")
+            print("| " + " | ".join(cells) + " |")
             for planner in ratio:
                 gains.setdefault(planner, []).append(1 / ratio[planner])
+            gains.setdefault("the fastest of each model", []).append(1 / ratio[fastest])
         for planner, all_of in gains.items():
             print("\n%s: dnnfusion's time by its own, geometric mean over %d models: %.3f, lowest %.3f" % (
                 planner, len(all_of), statistics.geometric_mean(all_of), min(all_of)))
@@ -232,8 +238,10 @@ def parse_arguments():
 def main():
     options = parse_arguments()
     sys.path.insert(0, str(pathlib.Path(__file__).parent))
-    print("| model | planner | target | launches | memory-bound kernels | barriers | bytes, MB | memory-bound bytes, MB | estimate, ms "
-          "| planned in, s |" + "".join(f" ms, {number} threads: of dnnfusion's |" for number in options.measure))
+    heads = ["model", "planner", "target", "launches", "memory-bound kernels", "barriers", "bytes, MB",
+             "memory-bound bytes, MB", "estimate, ms", "planned in, s"]
+    heads += [f"ms, {number} threads: of dnnfusion's" for number in options.measure]
+    print("| " + " | ".join(heads) + " |")
     print("|---|---|---|" + "---:|" * (7 + len(options.measure)))
     results = {}
     for model in options.models:
@@ -252,7 +260,7 @@ def main():
                 print(row_text(model.stem, planner, target, row, options.measure), flush=True)
             results[model.stem, target] = rows
     print_ratios(results, options.against)
-    print_winners(results, options.measure)
+    print_measured(results, options.measure)
     if options.json:
         plain = [{"model": name, "target": target, "planners": {
             planner: {key: value for key, value in row.items() if key not in ("code", "bundle")}
