@@ -25,6 +25,7 @@ import statistics
 import subprocess
 import sys
 import tempfile
+import time
 import zipfile
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -115,7 +116,6 @@ def time_bundles(options, model, rows, threads):
     from compare_peers import quantile, random_feeds
     from engines import EngineError, EngineProcess, Job
     from fusion_runtime import Session
-    import time
     distinct, owner = {}, {}
     for planner, row in rows.items():
         owner[planner] = next((other for other, code in distinct.items() if code == row["code"]), planner)
