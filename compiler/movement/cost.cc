@@ -10,6 +10,7 @@
 #include "compiler/cost/matrix_products.h"
 #include "compiler/cost/port_model.h"
 #include "compiler/movement/occupancy.h"
+#include "compiler/movement/rereads.h"
 #include "compiler/movement/vector_form.h"
 #include "compiler/movement/work_groups.h"
 
@@ -111,10 +112,17 @@ double GatheredLoads(const Step& step, double lanes) {
   return loads;
 }
 
+// Time to read again what loops push out of the core's own caches, from the memory that holds what lies between.
+double RereadSeconds(const std::vector<Reread>& rereads, const DeviceModel& device) {
+  double seconds = 0;
+  for (const Reread& reread : rereads) seconds += reread.bytes / device.ReadBandwidth(reread.footprint);
+  return seconds;
+}
+
 // Time to read operands that no grid axis moves: every task reads all of such an operand, or as many elements as it has
 // loads, where values decide which. They come from the level of memory that holds the operand. In a task loop, every
 // iteration does so.
-double RereadSeconds(const Kernel& kernel, const Phase& phase, const DeviceModel& device) {
+double TaskOperandSeconds(const Kernel& kernel, const Phase& phase, const DeviceModel& device) {
   struct Reads {
     double elements = 0;  // in a task, or in an iteration
     int64_t turns = 1;
@@ -271,7 +279,8 @@ class Estimator {
       AddSharedCopies(step, spatial, &compute);
       if (const auto* routine = step.As<RoutineCall>()) compute += RoutineOps(*routine) / fma_per_s_;
     }
-    compute += RereadSeconds(kernel_, phase, device_);
+    compute += TaskOperandSeconds(kernel_, phase, device_);
+    compute += RereadSeconds(RereadsOf(kernel_, phase, device_), device_);
     const int64_t private_bytes = LargestPrivateBytes(device_);
     if (private_bytes > 0 && kernel_.scratch_bytes > private_bytes) compute += ScratchSeconds(kernel_, phase, device_);
     if (device_.unit_limits.Known()) return compute * GroupsSlowdown(phase, beside, units);
@@ -399,6 +408,7 @@ std::vector<double> BytesByLevel(const Kernel& kernel, const DeviceModel& device
     });
     for (const int buffer : accesses.written) accesses.read.erase(buffer);
     add(4 * footprint, TrafficBytes(kernel, accesses, device));
+    for (const Reread& reread : RereadsOf(kernel, phase, device)) add(reread.footprint, reread.bytes);
     std::map<int, double> scratch_of;
     for (const Step& step : phase.steps) {
       for (const Store& store : step.stores) {

@@ -1,8 +1,8 @@
 // The performance model: reads a movement graph and a device model, nothing else (PowerFusion §5.2, FusionStitching Eq.
 // 1).
 // - A phase takes the longer of its computation and its memory traffic.
-// - Computation comes in waves of tasks over the parallel units. It includes reading again what every task reads, and
-//   scratch that the core's own caches do not hold.
+// - Computation comes in waves of tasks over the parallel units. It includes reading again what every task reads or
+//   loops push out of the core's own caches (rereads.h), and scratch that these do not hold.
 //   Where units keep several work-groups (compiler/cost/occupancy.h), a wave is as many of them as fit, and few
 //   work-items do not fill a unit.
 // - Traffic counts each buffer but scratch once, and a stored one twice where a store reads its line first, at the
@@ -34,7 +34,8 @@ struct KernelCost {
 
 // The bytes that each level of memory serves, parallel to `device.memory`: arguments and what phases hand to each
 // other, each element once in each phase that touches it, from the level that holds four times all buffers (they are
-// taken as cold); a task's scratch from the level that holds it.
+// taken as cold), and what loops read again (rereads.h) from the level that holds what lies between; a task's scratch
+// from the level that holds it.
 std::vector<double> BytesByLevel(const Kernel& kernel, const DeviceModel& device);
 
 // The phases of a kernel between two barriers: one, or several beside each other.
