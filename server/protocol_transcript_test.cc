@@ -176,11 +176,13 @@ void ProtocolTranscriptTest::Converse() {
   const auto submitted = Step<v1::SubmitRequest, v1::SubmitResponse>(
       "submit", submit, nullptr, Unary(client_->compile.get(), &v1::Compile::Stub::Submit));
   idle.set_max_wait_ms(20000);
-  for (const std::string& task : {"measure 1", "measure 2", "build"}) {
+  for (const std::string task : {"measure 1", "measure 2", "build"}) {
     v1::SynchronizeResponse leased;
     while (!leased.has_task()) {  // a hold may end without one; what is written is the answer with it
       v1::SynchronizeRequest request = idle;
-      if (record_ == nullptr) EXPECT_TRUE(request.ParseFromString(transcript_["lease " + task].first));
+      if (record_ == nullptr) {
+        EXPECT_TRUE(request.ParseFromString(transcript_["lease " + task].first));
+      }
       EXPECT_TRUE(synchronize(request, &leased).ok());
     }
     const v1::SynchronizeResponse again = Step<v1::SynchronizeRequest, v1::SynchronizeResponse>(
