@@ -28,14 +28,29 @@ std::string DeviceModel::Fingerprint() const {
   return text;
 }
 
-double DeviceModel::CopyBandwidth(double footprint_bytes) const {
+namespace {
+
+// The nearest level that holds so many bytes and whose rate is known; null where none does.
+const MemoryLevel* LevelThatHolds(const std::vector<MemoryLevel>& memory, double footprint_bytes) {
   constexpr double kServedShare = 0.75;
   for (const MemoryLevel& level : memory) {
-    if (level.size_bytes == 0 || footprint_bytes <= kServedShare * static_cast<double>(level.size_bytes)) {
-      if (level.bandwidth_bytes_per_s > 0) return level.bandwidth_bytes_per_s;
-    }
+    const bool holds = level.size_bytes == 0 || footprint_bytes <= kServedShare * static_cast<double>(level.size_bytes);
+    if (holds && level.bandwidth_bytes_per_s > 0) return &level;
   }
+  return nullptr;
+}
+
+}  // namespace
+
+double DeviceModel::CopyBandwidth(double footprint_bytes) const {
+  if (const MemoryLevel* level = LevelThatHolds(memory, footprint_bytes)) return level->bandwidth_bytes_per_s;
   return memory.empty() ? 1e10 : std::max(1.0, memory.back().bandwidth_bytes_per_s);
+}
+
+double DeviceModel::ReadBandwidth(double footprint_bytes) const {
+  const MemoryLevel* level = LevelThatHolds(memory, footprint_bytes);
+  const bool shared = level != nullptr && (level->shared || level->size_bytes == 0);
+  return (shared ? 1 : 2) * CopyBandwidth(footprint_bytes);
 }
 
 double DeviceModel::BarrierSeconds(int threads) const {

@@ -89,9 +89,11 @@ struct DeviceModel {
   PortModel ports;
 
   // Bandwidth of the nearest memory that holds this many bytes, for one core that copies (reads and writes) or only
-  // reads. One purpose may use three quarters of a cache.
+  // reads. One purpose may use three quarters of a cache. In its own caches a core reads twice as fast as it copies,
+  // because loads and stores have paths of their own; from a memory that it shares, bytes arrive at one rate, whichever
+  // way they go.
   double CopyBandwidth(double footprint_bytes) const;
-  double ReadBandwidth(double footprint_bytes) const { return 2 * CopyBandwidth(footprint_bytes); }
+  double ReadBandwidth(double footprint_bytes) const;
 
   // Are the phases of a kernel one launch, with nothing but a barrier between them, also if it is not persistent?
   bool PhasesShareLaunch() const { return kind == "cpu"; }

@@ -59,6 +59,16 @@ TEST(DeviceModelTest, RefusesNonsense) {
   EXPECT_FALSE(DeviceModelFromJson(R"({"ports": 2})").ok());
 }
 
+TEST(DeviceModel, OnlyACoresOwnCachesAreReadFasterThanCopied) {
+  DeviceModel device;
+  device.memory = {{"L2", 1 << 20, 7e10, false}, {"L3", 32 << 20, 2.4e10, true}, {"DRAM", 0, 1e10, true}};
+  EXPECT_DOUBLE_EQ(device.CopyBandwidth(1 << 19), 7e10);
+  EXPECT_DOUBLE_EQ(device.ReadBandwidth(1 << 19), 1.4e11);
+  EXPECT_DOUBLE_EQ(device.CopyBandwidth(1 << 20), 2.4e10) << "more than three quarters of the L2";
+  EXPECT_DOUBLE_EQ(device.ReadBandwidth(1 << 20), 2.4e10);
+  EXPECT_DOUBLE_EQ(device.ReadBandwidth(1e9), 1e10);
+}
+
 TEST(DeviceModel, BarriersOfFewerThreads) {
   DeviceModel model;
   model.parallel_units = 8;

@@ -112,11 +112,18 @@ double GatheredLoads(const Step& step, double lanes) {
   return loads;
 }
 
-// Time to read again what loops push out of the core's own caches, from the memory that holds what lies between.
-double RereadSeconds(const std::vector<Reread>& rereads, const DeviceModel& device) {
-  double seconds = 0;
-  for (const Reread& reread : rereads) seconds += reread.bytes / device.ReadBandwidth(reread.footprint);
-  return seconds;
+// Seconds to read again what loops push out of the core's own caches, from the memory that holds what lies between.
+struct RereadTime {
+  double beside_s = 0;  // while the step computes
+  double apart_s = 0;
+};
+std::vector<RereadTime> RereadTimes(const Kernel& kernel, const Phase& phase, const DeviceModel& device) {
+  std::vector<RereadTime> times(phase.steps.size());
+  for (const Reread& reread : RereadsOf(kernel, phase, device)) {
+    RereadTime& time = times[reread.step];
+    (reread.prefetched ? time.beside_s : time.apart_s) += reread.bytes / device.ReadBandwidth(reread.footprint);
+  }
+  return times;
 }
 
 // Time to read operands that no grid axis moves: every task reads all of such an operand, or as many elements as it has
@@ -272,15 +279,16 @@ class Estimator {
   double Compute(const Phase& phase, const PhaseRange& beside) {
     const double tasks = static_cast<double>(phase.tasks());
     const double units = UnitsOf(phase);
+    const std::vector<RereadTime> rereads = RereadTimes(kernel_, phase, device_);
     double compute = 0;
-    for (const Step& step : phase.steps) {
+    for (size_t s = 0; s < phase.steps.size(); ++s) {
+      const Step& step = phase.steps[s];
       const double spatial = tasks * static_cast<double>(TurnsOf(step)) * Trips(step.loops);
-      compute += StepOps(step, spatial) / fma_per_s_;
+      compute += std::max(StepOps(step, spatial) / fma_per_s_, rereads[s].beside_s) + rereads[s].apart_s;
       AddSharedCopies(step, spatial, &compute);
       if (const auto* routine = step.As<RoutineCall>()) compute += RoutineOps(*routine) / fma_per_s_;
     }
     compute += TaskOperandSeconds(kernel_, phase, device_);
-    compute += RereadSeconds(RereadsOf(kernel_, phase, device_), device_);
     const int64_t private_bytes = LargestPrivateBytes(device_);
     if (private_bytes > 0 && kernel_.scratch_bytes > private_bytes) compute += ScratchSeconds(kernel_, phase, device_);
     if (device_.unit_limits.Known()) return compute * GroupsSlowdown(phase, beside, units);

@@ -134,7 +134,7 @@ double Reached(const Index& address, DType dtype, int line_bytes, const std::fun
   return std::min(apart * lines * line_bytes, std::max(span * bytes, static_cast<double>(line_bytes)));
 }
 
-// What a step's loads and stores reach while the levels from a number on run.
+// Footprints: what a step's loads and stores reach while the levels from a number on run.
 class Footprints {
  public:
   Footprints(const Kernel& kernel, const Phase& phase, const Step& step, const DeviceModel& device)
@@ -195,24 +195,32 @@ class Footprints {
   std::vector<std::optional<double>> of_step_;  // by first level
 };
 
+bool IsPrefetched(const Step& step, int buffer) {
+  const auto* const tile = step.As<RegisterTile>();
+  return tile != nullptr && std::any_of(tile->prefetch.begin(), tile->prefetch.end(),
+                                        [&](const Prefetch& prefetch) { return prefetch.buffer == buffer; });
+}
+
 class Rereads {
  public:
-  Rereads(const Kernel& kernel, const Phase& phase, const DeviceModel& device) : kernel_(kernel), device_(device) {
+  Rereads(const Kernel& kernel, const Phase& phase, const DeviceModel& device)
+      : kernel_(kernel), phase_(phase), device_(device) {
     for (const Step& step : phase.steps) steps_.emplace_back(kernel, phase, step, device);
     of_tasks_.resize(phase.grid.size() + 1);
   }
 
   std::vector<Reread> Find() {
-    for (Footprints& step : steps_) {
-      for (const te::ScalarNode* load : step.loads()) {
-        if (IsArgument(kernel_.buffers[load->tensor]) && !load->indices[0].HasLoad()) Note(*load, &step);
+    for (size_t s = 0; s < steps_.size(); ++s) {
+      for (const te::ScalarNode* load : steps_[s].loads()) {
+        if (IsArgument(kernel_.buffers[load->tensor]) && !load->indices[0].HasLoad()) Note(*load, s);
       }
     }
     return std::move(found_);
   }
 
  private:
-  void Note(const te::ScalarNode& load, Footprints* step) {
+  void Note(const te::ScalarNode& load, size_t number) {
+    Footprints* const step = &steps_[number];
     const std::vector<Level>& levels = step->nest().levels;
     const Index& address = load.indices[0];
     const auto moves = [&](size_t level) { return address.UsesAxis(levels[level].axis); };
@@ -225,7 +233,8 @@ class Rereads {
       if (!LeavesPrivateCache(between, device_)) continue;
       double around = levels[l].trips - 1;
       for (size_t outer = 0; outer < l; ++outer) around *= levels[outer].trips;
-      found_.push_back({load.tensor, around * step->Of(address, load.tensor, l + 1), between});
+      found_.push_back({number, load.tensor, around * step->Of(address, load.tensor, l + 1), between,
+                        IsPrefetched(phase_.steps[number], load.tensor)});
     }
   }
 
@@ -240,6 +249,7 @@ class Rereads {
   }
 
   const Kernel& kernel_;
+  const Phase& phase_;
   const DeviceModel& device_;
   std::vector<Footprints> steps_;
   std::vector<std::optional<double>> of_tasks_;  // by first level

@@ -1,5 +1,5 @@
-// What a phase reads again: operands that a core reads several times, because the loops between two reads of the same
-// element touch more than its own caches hold.
+// Rereads: what a core reads from outside its own caches several times, because between two reads of the same element
+// it touches more than they hold.
 //
 // A load whose address does not use a loop's axis reads the same elements in each iteration of that loop. Between two
 // of these reads lies one iteration of the loop. Where everything that an iteration touches fits the core's caches (see
@@ -9,6 +9,7 @@
 #ifndef FUSION_COMPILER_MOVEMENT_REREADS_H_
 #define FUSION_COMPILER_MOVEMENT_REREADS_H_
 
+#include <cstddef>
 #include <vector>
 
 #include "compiler/cost/device_model.h"
@@ -18,9 +19,11 @@ namespace fusion::movement {
 
 // One load's reads in one loop.
 struct Reread {
-  int buffer = -1;       // an argument
-  double bytes = 0;      // of all tasks
-  double footprint = 0;  // bytes that the task touches between two reads
+  size_t step = 0;
+  int buffer = -1;          // an argument
+  double bytes = 0;         // of all tasks
+  double footprint = 0;     // bytes that the task touches between two reads
+  bool prefetched = false;  // the step brings them into the caches while it computes
 };
 
 // The reads of arguments again, by step and load, with the innermost loop first. Operands that no grid axis moves are

@@ -30,7 +30,8 @@ Kernel Products(std::vector<Axis> grid, std::vector<Axis> loops, const Index& le
   }
   Step step;
   for (const Axis& axis : loops) step.loops.push_back({axis, std::nullopt});
-  step.reduction = te::Reduction{te::ReductionKind::kSum, DType::kF32, {k}};
+  step.reduction = te::Reduction();
+  step.reduction->axes = {k};
   step.body = {te::Call(te::Op::kMul, {te::Load(0, DType::kF32, {left}), te::Load(1, DType::kF32, {right})})};
   step.stores = {{2, result}};
   Phase phase;
@@ -121,6 +122,16 @@ TEST(Rereads, TilesReadWhatTheirRowsShareOnce) {
   EXPECT_DOUBLE_EQ(rereads[0].bytes, 4 * (5 - 1) * 16 * kRow) << "for each panel but the first";
   EXPECT_EQ(rereads[1].buffer, 1);
   EXPECT_DOUBLE_EQ(rereads[1].bytes, 4 * 5 * (4 - 1) * 8 * kRow) << "for each tile but the first";
+}
+
+TEST(Rereads, StepsPrefetchWhatTheyName) {
+  Kernel kernel = RowTimesRows();
+  RegisterTile tile;
+  tile.lane_axis = 100;
+  tile.prefetch = {{.buffer = 1, .ahead = 64}};
+  EXPECT_FALSE(Of(kernel, DeviceWith(8 << 10))[0].prefetched);
+  kernel.phases[0].steps[0].strategy = tile;
+  EXPECT_TRUE(Of(kernel, DeviceWith(8 << 10))[0].prefetched);
 }
 
 TEST(Rereads, MemoryOfAFixedSizeHasNone) {

@@ -12,6 +12,7 @@
 #include "compiler/schedule/cut_stages.h"
 #include "compiler/schedule/fusion_block_passes.h"
 #include "compiler/schedule/library/library_stage.h"
+#include "compiler/schedule/nest/form_stages.h"
 #include "compiler/schedule/schedule_form.h"
 #include "compiler/schedule/schedule_routine.h"
 #include "compiler/schedule/stitch/task_size.h"
@@ -38,6 +39,10 @@ constexpr int64_t kLeastChunk = 64;
 
 // The factor that minimal filtering must save by the model; otherwise accuracy would be traded for little.
 constexpr double kFilterMargin = 1.15;
+
+// The factor that its product as a phase of its own must save: the model takes reading and writing of tiles to overlap
+// with computing, which large images do not.
+constexpr double kTilesMargin = 1.1;
 
 // The form whose tasks compute the halos of their windows, and the factor that it must save by the model where the plan
 // does not ask for it: it changes how work is shared out, and by how much was measured to differ from the estimate by
@@ -108,6 +113,18 @@ absl::Status CheckAsked(const ScheduleOptions& options, const ScheduledFusionBlo
   return CheckWithin(options.hand_overs, scheduled.hand_overs, program, /*only_asked=*/true);
 }
 
+// The cuts in front of and behind the stage that reads a tensor.
+std::vector<int> CutsAround(const te::Program& program, te::TensorId tensor) {
+  const auto reader = std::find_if(program.tes.begin(), program.tes.end(),
+                                   [&](const te::Te& te) { return TensorsRead(te).count(tensor) > 0; });
+  const int stage = static_cast<int>(reader - program.tes.begin());
+  std::vector<int> cuts;
+  for (const int cut : {stage, stage + 1}) {
+    if (cut > 0 && cut < static_cast<int>(program.tes.size())) cuts.push_back(cut);
+  }
+  return cuts;
+}
+
 // Collects the candidates of one fusion block: makes other forms of its program and schedules them.
 class Candidates {
  public:
@@ -163,7 +180,7 @@ class Candidates {
       }
     }
     double ns = movement::EstimateCost(scheduled.kernel, device_, device_.parallel_units).latency_ns;
-    if (form.filtered) ns *= kFilterMargin;
+    if (form.filtered) ns *= kFilterMargin * (scheduled.kernel.phases.size() > 1 ? kTilesMargin : 1);
     if (in_tasks == InTasks::kHalos) ns *= kHalosMargin;
     if (!form.partials.empty()) ns *= kSplitMargin;
     all_.push_back({std::move(scheduled), std::move(log), ns, std::move(label)});
@@ -231,12 +248,20 @@ class Candidates {
     return added ? absl::OkStatus() : Annotate(refusal, absl::StrCat("form=", kBesideForm));
   }
 
+  // Convolutions by minimal filtering (Winograd). In one task, tiles are transformed, multiplied and transformed back:
+  // they stay near the core, but each task reads all filters. With the product as a phase of its own, filters are read
+  // once, and tiles go through memory.
   absl::Status AddFiltered() {
     if (!StrategyOf(device_).minimal_filtering) return absl::OkStatus();
     for (const int64_t outputs : kFilterOutputs) {
       ASSIGN_OR_RETURN(const std::optional<FusionBlockForm> filtered,
                        RunPass(FusionBlockPass::kWinograd, given_, outputs));
-      if (filtered) Add(*filtered, InTasks::kFiltering, absl::StrCat("winograd", outputs)).IgnoreError();
+      if (!filtered) continue;
+      const std::string label = absl::StrCat("winograd", outputs);
+      Add(*filtered, InTasks::kFiltering, label).IgnoreError();
+      const std::vector<int> cuts = CutsAround(filtered->program, filtered->filtered->filter);
+      if (Add(*filtered, InTasks::kFiltering, label + "-phases", cuts).ok()) continue;
+      Add(*filtered, InTasks::kNoProducts, label + "-phases").IgnoreError();
     }
     return absl::OkStatus();
   }

@@ -2,6 +2,7 @@
 // networks put around them.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <set>
 
 #include "absl/strings/str_cat.h"
@@ -85,6 +86,43 @@ TEST(CodegenConv, MinimalFiltering) {
     }
   }
   EXPECT_EQ(filtered.size(), cases.size()) << absl::StrJoin(filtered, ", ");
+}
+
+// The product of minimal filtering as a phase of its own, between the transforms.
+TEST(CodegenConv, MinimalFilteringInPhases) {
+  const Ints pad1 = {1, 1, 1, 1};
+  std::vector<FusionCase> cases = {
+      Conv("many channels", {1, 96, 12, 14}, {64, 96, 3, 3}, {{"pads", pad1}}),
+      Conv("no pads, batch", {2, 24, 14, 18}, {48, 24, 3, 3}),
+      Conv("tiles past the end", {1, 32, 15, 15}, {48, 32, 3, 3}, {{"pads", pad1}}),
+      Conv("odd channels", {1, 20, 12, 12}, {40, 20, 3, 3}, {{"pads", pad1}}),
+      Conv("row", {2, 32, 64}, {48, 32, 3}, {{"pads", Ints{1, 1}}}),
+  };
+  {
+    G g;
+    const V x = g.In({1, 32, 16, 16});
+    const V conv = g.Op("Conv", {x, g.Weight({32, 32, 3, 3}), g.Weight({32})}, {{"pads", pad1}});
+    g.Out(g.Op("Relu", {g.Op("Add", {conv, x})}));
+    cases.push_back(FusionCase("residual", g));
+  }
+  for (const char* form : {"winograd4-phases", "winograd2-phases"}) {
+    std::vector<RunOptions> options;
+    for (const DeviceModel& device : {Avx512Device(), Avx2Device()}) {
+      for (const LayoutMode mode : {LayoutMode::kPlain, LayoutMode::kBlocked, LayoutMode::kAxisLast}) {
+        options.push_back({device, mode});
+        options.back().directives = {{ecg::kNone, "form", form}};
+      }
+    }
+    for (const FusionResult& result : RunCases(cases, options)) {
+      EXPECT_TRUE(result.status.ok()) << form << ": " << result.name << ": " << result.status;
+      ASSERT_EQ(result.kernels.size(), 1u) << form << ": " << result.name;
+      EXPECT_GE(result.kernels[0].kernel.phases.size(), 3u) << form << ": " << result.name;
+      const std::vector<movement::Pack>& packs = result.kernels[0].kernel.packs;
+      EXPECT_TRUE(std::any_of(packs.begin(), packs.end(), [](const movement::Pack& pack) {
+        return !pack.transform.by_dimension.empty();
+      })) << form << ": " << result.name;
+    }
+  }
 }
 
 TEST(CodegenConv, Windows) {
