@@ -124,21 +124,6 @@ class InstructionCheck {
     return absl::OkStatus();
   }
 
-  using Ranges = std::vector<std::pair<int64_t, int64_t>>;
-  Ranges RangesOf(const Slice& slice) const {
-    Ranges ranges;
-    VisitByteRanges(program_, slice, [&](int64_t begin, int64_t end) { ranges.emplace_back(begin, end); });
-    std::sort(ranges.begin(), ranges.end());
-    return ranges;
-  }
-  static bool Overlap(const Ranges& a, const Ranges& b) {
-    for (size_t i = 0, j = 0; i < a.size() && j < b.size();) {
-      if (a[i].first < b[j].second && b[j].first < a[i].second) return true;
-      (a[i].second <= b[j].second ? i : j) += 1;
-    }
-    return false;
-  }
-
   absl::Status CheckPart() const {
     const ExpressionPart& part = instruction_.part;
     if (part.expression >= static_cast<int>(program_.expressions.size())) return Bad("there is no such expression");
@@ -166,24 +151,21 @@ class InstructionCheck {
 
   // Does the instruction write each element once, and read no element that it writes, but element by element in place?
   absl::Status CheckDestination() const {
-    Ranges written = RangesOf(instruction_.to);
-    bool twice = false;
-    for (const Stride& stride : instruction_.to.strides) twice = twice || (stride.stride == 0 && stride.count > 1);
+    std::vector<ByteRuns> written = {ByteRunsOf(program_, instruction_.to)};
     for (const Slice& slice : instruction_.also) {
       if (!(BufferOf(slice).memory == BufferOf(instruction_.to).memory)) return Bad("its results are in two memories");
-      const Ranges more = RangesOf(slice);
-      written.insert(written.end(), more.begin(), more.end());
-      for (const Stride& stride : slice.strides) twice = twice || (stride.stride == 0 && stride.count > 1);
+      written.push_back(ByteRunsOf(program_, slice));
     }
-    std::sort(written.begin(), written.end());
-    for (size_t i = 1; i < written.size(); ++i) twice = twice || written[i].first < written[i - 1].second;
-    if (twice) return Bad("its destination contains an element twice");
+    if (TouchTwice(written)) return Bad("its destination contains an element twice");
     const bool in_place =
         instruction_.kind == Kind::kVector && !instruction_.part.present() && !GetVectorOpInfo(instruction_.op).reduces;
     for (const Slice& slice : instruction_.from) {
       if (!(BufferOf(slice).memory == BufferOf(instruction_.to).memory)) continue;
       if (in_place && slice == instruction_.to) continue;
-      if (Overlap(written, RangesOf(slice))) return Bad("its destination overlaps an operand");
+      const ByteRuns read = ByteRunsOf(program_, slice);
+      for (const ByteRuns& runs : written) {
+        if (Overlap(runs, read)) return Bad("its destination overlaps an operand");
+      }
     }
     return absl::OkStatus();
   }

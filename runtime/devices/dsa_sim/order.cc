@@ -1,6 +1,7 @@
 #include "runtime/devices/dsa_sim/order.h"
 
 #include <algorithm>
+#include <numeric>
 
 namespace fusion::dsa {
 namespace {
@@ -55,14 +56,26 @@ int EngineOf(const Machine& machine, const Program& program, const Instruction& 
   return -1;
 }
 
-std::vector<std::vector<int>> Predecessors(const Machine& machine, const Program& program) {
+InstructionLists InstructionLists::Reversed() const {
+  InstructionLists reversed;
+  reversed.begin_.assign(begin_.size(), 0);
+  for (const int one : all_) ++reversed.begin_[one + 1];
+  std::partial_sum(reversed.begin_.begin(), reversed.begin_.end(), reversed.begin_.begin());
+  reversed.all_.resize(all_.size());
+  std::vector<size_t> next = reversed.begin_;
+  for (size_t i = 0; i < size(); ++i) {
+    for (const int one : (*this)[i]) reversed.all_[next[one]++] = static_cast<int>(i);
+  }
+  return reversed;
+}
+
+InstructionLists Predecessors(const Machine& machine, const Program& program) {
   const int count = static_cast<int>(program.instructions.size());
-  std::vector<std::vector<int>> predecessors(count);
-  std::vector<int> last_of_engine(EngineCount(machine), -1), last_sync(machine.clusters, -1);
+  InstructionLists predecessors;
+  std::vector<int> last_of_engine(EngineCount(machine), -1), last_sync(machine.clusters, -1), waits;
   for (int i = 0; i < count; ++i) {
     const Instruction& instruction = program.instructions[i];
-    std::vector<int>& waits = predecessors[i];
-    waits = instruction.after;
+    waits.assign(instruction.after.begin(), instruction.after.end());
     const auto wait = [&](int earlier) {
       if (earlier >= 0) waits.push_back(earlier);
     };
@@ -82,12 +95,13 @@ std::vector<std::vector<int>> Predecessors(const Machine& machine, const Program
     }
     std::sort(waits.begin(), waits.end());
     waits.erase(std::unique(waits.begin(), waits.end()), waits.end());
+    predecessors.Add(waits);
   }
   return predecessors;
 }
 
 HappensBefore::HappensBefore(const Machine& machine, const Program& program) : engines_(EngineCount(machine)) {
-  const std::vector<std::vector<int>> predecessors = Predecessors(machine, program);
+  const InstructionLists predecessors = Predecessors(machine, program);
   const size_t count = program.instructions.size();
   clocks_.assign(count * engines_, 0);
   std::vector<int> length(engines_, 0);

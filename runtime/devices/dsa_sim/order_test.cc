@@ -45,6 +45,8 @@ TEST(Order, PredecessorsAreEngineDependencesAndSyncs) {
   EXPECT_EQ(predecessors[4], (std::vector<int>{0, 1, 2}));
   EXPECT_EQ(predecessors[5], std::vector<int>{4});
   EXPECT_TRUE(predecessors[6].empty());
+  EXPECT_EQ(predecessors.Reversed()[0], (std::vector<int>{1, 4, 7}));
+  EXPECT_TRUE(predecessors.Reversed()[9].empty());
   EXPECT_EQ(predecessors[7], (std::vector<int>{0, 4}));
   EXPECT_EQ(predecessors[9], (std::vector<int>{6, 8}));
 }

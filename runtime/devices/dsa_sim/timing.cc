@@ -69,14 +69,10 @@ void CountBytes(const Program& program, const Instruction& instruction, Timing* 
 }  // namespace
 
 Timing TimeProgram(const Machine& machine, const Program& program) {
-  const std::vector<std::vector<int>> predecessors = Predecessors(machine, program);
+  const InstructionLists predecessors = Predecessors(machine, program), followers = predecessors.Reversed();
   const int count = static_cast<int>(program.instructions.size());
-  std::vector<std::vector<int>> followers(count);
   std::vector<int> open(count, 0);
-  for (int i = 0; i < count; ++i) {
-    open[i] = static_cast<int>(predecessors[i].size());
-    for (const int before : predecessors[i]) followers[before].push_back(i);
-  }
+  for (int i = 0; i < count; ++i) open[i] = static_cast<int>(predecessors[i].size());
   Timing timing;
   timing.spans.resize(count);
   for (const CoreGroup& group : machine.groups) {
