@@ -14,6 +14,7 @@ bool RunList(const std::vector<UnitInstruction>& list, UnitState& state, int lan
   for (const UnitInstruction& one : list) {
     const int n = one.width == UnitWidth::kLanes ? lanes : one.width == UnitWidth::kOne ? 1 : kUnitLanes;
     one.op->run(state, one, n);
+    if (one.op->dst == 'i') state.Forget(one.dst);
     if (state.failed != nullptr) return false;
   }
   return true;
@@ -36,14 +37,19 @@ bool RunReduction(const UnitStep& step, int n, UnitState& state) {
   std::vector<int64_t> coordinates(step.reduction.size(), 0);
   for (const UnitAxis& axis : step.reduction) {
     points *= axis.extent;
-    if (axis.reg != 0) state.I(axis.reg)[0] = 0;
+    if (axis.reg == 0) continue;
+    state.I(axis.reg)[0] = 0;
+    state.Forget(axis.reg);
   }
   for (int64_t p = 0; p < points; ++p) {
     if (!RunList(step.lists[UnitStep::kEach], state, n)) return false;
     for (size_t a = coordinates.size(); a-- > 0;) {
       const bool carry = ++coordinates[a] == step.reduction[a].extent;
       if (carry) coordinates[a] = 0;
-      if (step.reduction[a].reg != 0) state.I(step.reduction[a].reg)[0] = coordinates[a];
+      if (step.reduction[a].reg != 0) {
+        state.I(step.reduction[a].reg)[0] = coordinates[a];
+        state.Forget(step.reduction[a].reg);
+      }
       if (!carry) break;
     }
   }
@@ -112,6 +118,7 @@ absl::Status UnitEvaluator::RunStep(const UnitCode& code, const UnitStep& step,
                                     std::vector<std::vector<float>>* arrays) {
   state_.doubles.assign(static_cast<size_t>(step.doubles) * kUnitLanes, 0.0);
   state_.integers.assign(static_cast<size_t>(step.integers) * kUnitLanes, 0);
+  state_.facts.assign(static_cast<size_t>(step.integers), {});
   int64_t elements = 1;
   std::vector<int64_t> strides(step.axes.size());
   for (size_t a = step.axes.size(); a-- > 0;) {
@@ -127,7 +134,9 @@ absl::Status UnitEvaluator::RunStep(const UnitCode& code, const UnitStep& step,
   for (int64_t start = 0; ok && start < elements; start += kUnitLanes) {
     const int n = static_cast<int>(std::min<int64_t>(kUnitLanes, elements - start));
     for (size_t a = 0; a < step.axes.size(); ++a) {
-      if (step.axes[a].reg != 0) FillAxis(step.axes[a].extent, strides[a], start, n, state_.I(step.axes[a].reg));
+      if (step.axes[a].reg == 0) continue;
+      FillAxis(step.axes[a].extent, strides[a], start, n, state_.I(step.axes[a].reg));
+      state_.Forget(step.axes[a].reg);
     }
     ok = RunList(step.lists[UnitStep::kPre], state_, n) && RunList(step.lists[UnitStep::kInit], state_, n) &&
          (step.lists[UnitStep::kEach].empty() || RunReduction(step, n, state_)) &&
@@ -180,15 +189,15 @@ absl::StatusOr<std::vector<std::vector<float>>> UnitEvaluator::Evaluate(const Ev
               [&](int64_t a, int64_t b, int64_t count) { std::copy_n(values.data() + a, count, array.data() + b); });
     state_.arrays[box.tensor] = {array.data(), tensor.elements()};
   }
-  // An input that no operand is for is loaded by no lane that counts.
+  // An input that no operand is for is loaded by no lane that counts; one without elements is loaded as one zero.
   std::vector<bool> made(code.tensors.size(), false);
   for (const UnitStep& step : code.steps) {
     for (const UnitStep::Store& store : step.stores) made[store.tensor] = true;
   }
   for (size_t t = 0; t < code.tensors.size(); ++t) {
     if (made[t] || state_.arrays[t].data != nullptr) continue;
-    arrays[t].assign(static_cast<size_t>(code.tensors[t].elements()), 0.0F);
-    state_.arrays[t] = {arrays[t].data(), code.tensors[t].elements()};
+    arrays[t].assign(static_cast<size_t>(std::max<int64_t>(1, code.tensors[t].elements())), 0.0F);
+    state_.arrays[t] = {arrays[t].data(), static_cast<int64_t>(arrays[t].size())};
   }
   for (const UnitStep& step : code.steps) {
     RETURN_IF_ERROR(Annotate(RunStep(code, step, &arrays), names_[request.expression]));

@@ -1,5 +1,6 @@
 #include "runtime/devices/dsa_sim/unit_op.h"
 
+#include <algorithm>
 #include <cmath>
 #include <map>
 #include <type_traits>
@@ -66,24 +67,42 @@ constexpr UnitOp On(const char* name) {
   }
 }
 
+// Addresses within this distance from 0 can be added without overflow.
+constexpr int64_t kFar = int64_t{1} << 61;
+
+// Do all lanes find an element, masked or not?
+bool AllInside(const UnitState::LaneFacts& facts, int64_t offset, int64_t elements) {
+  if (facts.least < -kFar || facts.most > kFar || offset < -kFar || offset > kFar) return false;
+  return facts.least + offset >= 0 && facts.most + offset < elements;
+}
+
+// Fails the state where an unmasked lane is outside of the tensor.
+template <bool kMasked>
+bool EachInside(UnitState& s, const In& in, int n) {
+  const int64_t *a = s.I(in.a), *ok = s.I(in.c);
+  const int64_t offset = s.I(in.b)[0] + in.imm;
+  const auto elements = static_cast<uint64_t>(s.arrays[in.tensor].elements);
+  const auto lies_outside = [&](int l) {
+    return (!kMasked || ok[l] != 0) && static_cast<uint64_t>(numbers::Add(a[l], offset)) >= elements;
+  };
+  bool outside = false;
+  for (int l = 0; l < n; ++l) outside |= lies_outside(l);
+  if (!outside) return true;
+  s.failed = &in;
+  for (int l = 0; l < n; ++l) {
+    if (lies_outside(l)) s.failed_value = numbers::Add(a[l], offset);
+  }
+  return false;
+}
+
 template <bool kFloat, bool kMasked>
 void Load(UnitState& s, const In& in, int n) {
   const UnitState::Array& array = s.arrays[in.tensor];
-  const int64_t* a = s.I(in.a);
   const int64_t offset = s.I(in.b)[0] + in.imm;
-  const int64_t* ok = s.I(in.c);
-  const auto elements = static_cast<uint64_t>(array.elements);
-  bool outside = false;
-  for (int l = 0; l < n; ++l) {
-    outside |= (!kMasked || ok[l] != 0) && static_cast<uint64_t>(a[l] + offset) >= elements;
-  }
-  if (outside) {
-    s.failed = &in;
-    for (int l = 0; l < n; ++l) {
-      if ((!kMasked || ok[l] != 0) && static_cast<uint64_t>(a[l] + offset) >= elements) s.failed_value = a[l] + offset;
-    }
-    return;
-  }
+  const UnitState::LaneFacts& facts = s.FactsOf(in.a, n);
+  const bool inside = AllInside(facts, offset, array.elements);
+  if (!inside && !EachInside<kMasked>(s, in, n)) return;
+  const int64_t *a = s.I(in.a), *ok = s.I(in.c);
   using Wide = std::conditional_t<kFloat, double, int64_t>;
   Wide* d;
   Wide pad;
@@ -92,12 +111,16 @@ void Load(UnitState& s, const In& in, int n) {
   } else {
     d = s.I(in.dst), pad = in.imm2;
   }
-  UNIT_LANES {
-    if constexpr (kMasked) {
-      d[l] = ok[l] ? static_cast<Wide>(array.data[a[l] + offset]) : pad;
-    } else {
-      d[l] = static_cast<Wide>(array.data[a[l] + offset]);
-    }
+  // A lane that is masked out has an address that nothing is known of.
+  const auto form = inside ? facts.form : UnitState::LaneFacts::kAny;
+  if (form == UnitState::LaneFacts::kConsecutive) {
+    const float* const from = array.data + a[0] + offset;
+    UNIT_LANES d[l] = !kMasked || ok[l] ? static_cast<Wide>(from[l]) : pad;
+  } else if (form == UnitState::LaneFacts::kEqual) {
+    const auto value = static_cast<Wide>(array.data[a[0] + offset]);
+    UNIT_LANES d[l] = !kMasked || ok[l] ? value : pad;
+  } else {
+    UNIT_LANES d[l] = !kMasked || ok[l] ? static_cast<Wide>(array.data[a[l] + offset]) : pad;
   }
 }
 
@@ -324,6 +347,24 @@ const std::map<std::string, const UnitOp*, std::less<>>& ByName() {
 }
 
 }  // namespace
+
+const UnitState::LaneFacts& UnitState::FactsOf(int r, int lanes) {
+  if (static_cast<size_t>(r) >= facts.size()) facts.resize(static_cast<size_t>(r) + 1);
+  LaneFacts& known = facts[r];
+  if (known.lanes >= lanes) return known;
+  const int64_t* const a = I(r);
+  known.lanes = lanes;
+  known.least = known.most = a[0];
+  bool equal = true, consecutive = true;
+  for (int l = 0; l < lanes; ++l) {
+    known.least = std::min(known.least, a[l]);
+    known.most = std::max(known.most, a[l]);
+    equal = equal && a[l] == a[0];
+    consecutive = consecutive && a[l] == numbers::Add(a[0], int64_t{l});
+  }
+  known.form = equal ? LaneFacts::kEqual : consecutive ? LaneFacts::kConsecutive : LaneFacts::kAny;
+  return known;
+}
 
 const UnitOp* FindUnitOp(absl::string_view name) {
   const auto it = ByName().find(std::string(name));

@@ -22,11 +22,24 @@ struct UnitState {
     const float* data = nullptr;
     int64_t elements = 0;
   };
-  std::vector<Array> arrays;                // by tensor
+  std::vector<Array> arrays;  // by tensor
+  // What is known of an integer register's first lanes, until it is written: many loads find addresses in one.
+  struct LaneFacts {
+    int lanes = 0;  // 0: nothing is known
+    int64_t least = 0, most = 0;
+    enum Form : uint8_t { kAny, kEqual, kConsecutive } form = kAny;
+  };
+  std::vector<LaneFacts> facts;             // by integer register; a shorter list knows nothing of the others
   const UnitInstruction* failed = nullptr;  // the access that failed, with the offending value
   int64_t failed_value = 0;
 
   double* D(int r) { return doubles.data() + static_cast<int64_t>(r) * kUnitLanes; }
+  // Finds the facts of the first `lanes` lanes, or of more of them.
+  const LaneFacts& FactsOf(int r, int lanes);
+  // To be called when an integer register is written.
+  void Forget(int r) {
+    if (static_cast<size_t>(r) < facts.size()) facts[r].lanes = 0;
+  }
   int64_t* I(int r) { return integers.data() + static_cast<int64_t>(r) * kUnitLanes; }
 };
 

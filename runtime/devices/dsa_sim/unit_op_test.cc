@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <functional>
 #include <limits>
 #include <set>
 
@@ -97,6 +98,48 @@ TEST(UnitOp, ALoadOutsideOfItsTensorFails) {
   Apply("load.f", {.dst = 0, .a = 1, .imm = 1, .tensor = 0}, &state);
   ASSERT_NE(state.failed, nullptr);
   EXPECT_EQ(state.failed_value, 3);
+}
+
+TEST(UnitOp, LoadsOfEachFormAgree) {
+  std::vector<float> values(600);
+  for (size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(i);
+  constexpr int kLanes = 200;
+  const std::vector<std::function<int64_t(int)>> addresses = {[](int l) { return l; }, [](int) { return 7; },
+                                                              [](int l) { return 2 * l; },
+                                                              [](int l) { return l == 199 ? 0 : l; }};
+  for (const auto& address : addresses) {
+    for (const bool masked : {false, true}) {
+      UnitState state = StateWith({}, {{}, {}, {40}});
+      for (int l = 0; l < kLanes; ++l) {
+        state.I(1)[l] = address(l);
+        state.I(3)[l] = l % 3 != 0;
+      }
+      state.arrays = {{values.data(), 600}};
+      UnitInstruction load{.dst = 0, .a = 1, .b = 2, .c = 3, .imm = 10, .fimm = -5, .tensor = 0};
+      load.op = FindUnitOp(masked ? "load_masked.f" : "load.f");
+      load.op->run(state, load, kLanes);
+      ASSERT_EQ(state.failed, nullptr);
+      for (int l = 0; l < kLanes; ++l) {
+        ASSERT_EQ(state.D(0)[l], masked && l % 3 == 0 ? -5 : static_cast<double>(address(l) + 50)) << l;
+      }
+    }
+  }
+}
+
+TEST(UnitOp, WhatIsKnownOfARegisterEndsWhenItIsWritten) {
+  UnitState state = StateWith({}, {{}, {0, 1}});
+  EXPECT_EQ(state.FactsOf(1, 2).form, UnitState::LaneFacts::kConsecutive);
+  state.I(1)[1] = 0;
+  state.Forget(1);
+  EXPECT_EQ(state.FactsOf(1, 2).form, UnitState::LaneFacts::kEqual);
+  EXPECT_EQ(state.FactsOf(1, 3).lanes, 3) << "more lanes than were looked at";
+  state.I(1)[0] = std::numeric_limits<int64_t>::min();
+  state.Forget(1);
+  // The least address is so far away that a sum with it would wrap.
+  const std::vector<float> values = {1, 2, 3};
+  state.arrays = {{values.data(), 3}};
+  Apply("load.f", {.dst = 0, .a = 1, .imm = -1, .tensor = 0}, &state);
+  EXPECT_NE(state.failed, nullptr);
 }
 
 }  // namespace
