@@ -114,8 +114,8 @@ double GatheredLoads(const Step& step, double lanes) {
 
 // Seconds to read again what loops push out of the core's own caches, from the memory that holds what lies between.
 struct RereadTime {
-  double beside_s = 0;  // while the step computes
-  double apart_s = 0;
+  double beside_s = 0;  // prefetched while the step computes
+  double apart_s = 0;   // when a load asks for it
 };
 std::vector<RereadTime> RereadTimes(const Kernel& kernel, const Phase& phase, const DeviceModel& device) {
   std::vector<RereadTime> times(phase.steps.size());
@@ -124,6 +124,12 @@ std::vector<RereadTime> RereadTimes(const Kernel& kernel, const Phase& phase, co
     (reread.prefetched ? time.beside_s : time.apart_s) += reread.bytes / device.ReadBandwidth(reread.footprint);
   }
   return times;
+}
+
+// The part of reading that a core waits for where nothing is prefetched but by the hardware: all of it if the step reads
+// as long as it computes, and less and less where loads are rare.
+double ExposedSeconds(double reading_s, double computing_s) {
+  return reading_s > 0 ? reading_s * reading_s / std::max(reading_s, computing_s) : 0;
 }
 
 // Time to read operands that no grid axis moves: every task reads all of such an operand, or as many elements as it has
@@ -284,7 +290,8 @@ class Estimator {
     for (size_t s = 0; s < phase.steps.size(); ++s) {
       const Step& step = phase.steps[s];
       const double spatial = tasks * static_cast<double>(TurnsOf(step)) * Trips(step.loops);
-      compute += std::max(StepOps(step, spatial) / fma_per_s_, rereads[s].beside_s) + rereads[s].apart_s;
+      const double arithmetic = StepOps(step, spatial) / fma_per_s_;
+      compute += std::max(arithmetic, rereads[s].beside_s) + ExposedSeconds(rereads[s].apart_s, arithmetic);
       AddSharedCopies(step, spatial, &compute);
       if (const auto* routine = step.As<RoutineCall>()) compute += RoutineOps(*routine) / fma_per_s_;
     }

@@ -40,9 +40,9 @@ constexpr int64_t kLeastChunk = 64;
 // The factor that minimal filtering must save by the model; otherwise accuracy would be traded for little.
 constexpr double kFilterMargin = 1.15;
 
-// The factor that its product as a phase of its own must save: the model takes reading and writing of tiles to overlap
-// with computing, which large images do not.
-constexpr double kTilesMargin = 1.1;
+// The share of the time for which tiles move between the phases of minimal filtering that computing does not hide. (The
+// model takes all memory traffic of a phase to overlap with its computation.)
+constexpr double kTilesShare = 0.5;
 
 // The form whose tasks compute the halos of their windows, and the factor that it must save by the model where the plan
 // does not ask for it: it changes how work is shared out, and by how much was measured to differ from the estimate by
@@ -113,6 +113,21 @@ absl::Status CheckAsked(const ScheduleOptions& options, const ScheduledFusionBlo
   return CheckWithin(options.hand_overs, scheduled.hand_overs, program, /*only_asked=*/true);
 }
 
+// Nanoseconds to write and read what phases hand to each other, by one core.
+double HandOverNs(const movement::Kernel& kernel, const DeviceModel& device) {
+  double bytes = 0, moved = 0;
+  for (const movement::Buffer& buffer : kernel.buffers) {
+    if (buffer.scope == Scope::kDevice) bytes += static_cast<double>(movement::SizeBytes(buffer));
+  }
+  if (bytes == 0) return 0;
+  for (const movement::PhaseCost& phase : movement::EstimatePhases(kernel, device, /*threads=*/1)) {
+    for (const movement::BufferTraffic& traffic : phase.traffic) {
+      if (kernel.buffers[traffic.buffer].scope == Scope::kDevice) moved += traffic.read_bytes + traffic.write_bytes;
+    }
+  }
+  return 1e9 * moved / device.CopyBandwidth(bytes);
+}
+
 // The cuts in front of and behind the stage that reads a tensor.
 std::vector<int> CutsAround(const te::Program& program, te::TensorId tensor) {
   const auto reader = std::find_if(program.tes.begin(), program.tes.end(),
@@ -180,7 +195,7 @@ class Candidates {
       }
     }
     double ns = movement::EstimateCost(scheduled.kernel, device_, device_.parallel_units).latency_ns;
-    if (form.filtered) ns *= kFilterMargin * (scheduled.kernel.phases.size() > 1 ? kTilesMargin : 1);
+    if (form.filtered) ns = kFilterMargin * (ns + kTilesShare * HandOverNs(scheduled.kernel, device_));
     if (in_tasks == InTasks::kHalos) ns *= kHalosMargin;
     if (!form.partials.empty()) ns *= kSplitMargin;
     all_.push_back({std::move(scheduled), std::move(log), ns, std::move(label)});
