@@ -8,6 +8,7 @@
 #include <cstdio>
 #include <fstream>
 #include <iterator>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
@@ -38,7 +39,7 @@ struct Options {
   std::vector<std::string> shapes, dims;
   int64_t float_bytes = 2;
   double local_bytes = 0;  // 0: the machine's
-  bool literal = false, text = false;
+  bool literal = false, text = false, without_weights = false;
   std::vector<std::string> simulate;
   std::vector<double> rates = {1};
   double weights_share = 0.125;
@@ -111,12 +112,20 @@ absl::StatusOr<nlohmann::ordered_json> Simulate(const graph_turbo::OpGraph& op_g
                                                 const graph_turbo::Cluster& cluster, const dsa::Machine& machine,
                                                 const Options& options) {
   nlohmann::ordered_json simulations = nlohmann::ordered_json::object();
+  std::map<bool, std::vector<graph_turbo::Step>> steps_of;  // with instances, or without
   for (const std::string& variant : options.simulate) {
     const auto start = std::chrono::steady_clock::now();
+    ASSIGN_OR_RETURN(const bool instances, graph_turbo::HasInstances(variant));
+    std::vector<graph_turbo::Step>& steps = steps_of[instances];
+    if (steps.empty()) {
+      ASSIGN_OR_RETURN(steps, graph_turbo::StepsOfVariant(op_graph, variant, cluster));
+    }
+    const double planning_s = SecondsSince(start);
     ASSIGN_OR_RETURN(const graph_turbo::LoweredProgram lowered,
-                     graph_turbo::LowerVariant(op_graph, variant, cluster, machine, FloatType(options.float_bytes)));
+                     graph_turbo::LowerSteps(op_graph, steps, variant, machine, FloatType(options.float_bytes)));
     nlohmann::ordered_json& report = simulations[variant];
-    report["lowering_s"] = SecondsSince(start);
+    report["planning_s"] = planning_s;
+    report["lowering_s"] = SecondsSince(start) - planning_s;
     report["instructions"] = lowered.program.instructions.size();
     if (options.check) {
       RETURN_IF_ERROR(Annotate(dsa::CheckOperands(machine, lowered.program), variant));
@@ -183,6 +192,7 @@ absl::StatusOr<std::string> Run(const Options& options) {
   cluster.local_bytes = machine.GroupOf(0).local_bytes.value;
   cluster.weights_share = options.weights_share;
   cluster.literal = options.literal;
+  cluster.weights = !options.without_weights;
   cluster.global_bytes = machine.global_bytes.value;
   const dsa::Machine one = graph_turbo::OneCluster(machine);
   if (!options.numbers.empty()) {
@@ -210,6 +220,7 @@ absl::StatusOr<std::string> Run(const Options& options) {
                                          {"order", plan.order_name},
                                          {"recomputation", plan.recomputation},
                                          {"returned", plan.returned},
+                                         {"weight_bytes", plan.weight_bytes},
                                          {"outputs", CountsJson(plan.outputs)},
                                          {"movements", CountsJson(plan.movement_outputs)}};
   return report.dump(2) + "\n";
@@ -234,6 +245,7 @@ int Main(int argc, char** argv) {
   app.add_option("--local-bytes", options.local_bytes, "of a core's LB, instead of the machine's")
       ->check(CLI::PositiveNumber);
   app.add_flag("--literal", options.literal, "without the departures from the paper that can be left out");
+  app.add_flag("--without-weights", options.without_weights, "plan as if weights caused no traffic");
   app.add_flag("--text", options.text, "print the sub-graphs instead");
   app.add_option("--weights-share", options.weights_share, "the part of each LB that plans keep for weights")
       ->check(CLI::Range(0.0, 0.9));

@@ -212,6 +212,20 @@ AccessMap::AccessMap(te::Program program) {
   program_ = std::make_shared<te::Program>(std::move(program));
 }
 
+bool AccessMap::IsTable(te::TensorId tensor) const {
+  bool loaded = false;
+  for (const Step& step : *steps_) {
+    for (const Load& load : step.loads) {
+      if (load.tensor != tensor) continue;
+      const auto depends = [](const Index& index) { return index.HasLoad(); };
+      if (std::none_of(load.indices.begin(), load.indices.end(), depends)) return false;
+      loaded = true;
+    }
+    if (std::find(step.whole.begin(), step.whole.end(), tensor) != step.whole.end()) return false;
+  }
+  return loaded;
+}
+
 AccessMap::Needs AccessMap::Required(const std::vector<Region>& outputs, const ReductionPart& part) const {
   std::vector<Region> needed(program_->tensors.size());
   for (size_t o = 0; o < outputs.size(); ++o) needed[program_->outputs[o]].Join(outputs[o]);

@@ -45,6 +45,10 @@ class AccessMap {
 
   const te::Program& program() const { return *program_; }
 
+  // Is the input only loaded at addresses that depend on data? Then parts of it are gathered, and it is never needed as
+  // a whole.
+  bool IsTable(te::TensorId tensor) const;
+
   struct Needs {
     std::vector<Region> inputs;   // parallel to program().inputs; a tensor that is not read needs nothing
     double work = 0;              // scalar operations, a multiply-add counts as two

@@ -1,5 +1,8 @@
 #include "compiler/plan/planners/graph_turbo/depth_first_plan.h"
 
+#include <algorithm>
+#include <limits>
+#include <map>
 #include <optional>
 #include <tuple>
 #include <utility>
@@ -8,6 +11,7 @@
 #include "absl/strings/str_join.h"
 #include "compiler/plan/planners/graph_turbo/exact_order.h"
 #include "compiler/plan/planners/graph_turbo/order.h"
+#include "compiler/plan/planners/graph_turbo/weight_traffic.h"
 
 namespace fusion::graph_turbo {
 namespace {
@@ -20,6 +24,22 @@ void Count(const PlacedBuffer& buffer, ScopeCounts* counts) {
   level.bytes += buffer.bytes;
 }
 
+// The most bytes of the GB that results need at once.
+double PeakInGlobal(const std::vector<PlacedBuffer>& buffers) {
+  std::map<int64_t, double> change;  // by step
+  for (const PlacedBuffer& buffer : buffers) {
+    if (buffer.scope != BufferScope::kGlobal) continue;
+    change[buffer.birth] += buffer.bytes;
+    change[buffer.death + 1] -= buffer.bytes;
+  }
+  double live = 0, peak = 0;
+  for (const auto& [step, bytes] : change) {
+    live += bytes;
+    peak = std::max(peak, live);
+  }
+  return peak;
+}
+
 // The part of a plan that follows from an order.
 struct Placed {
   std::vector<int> order;
@@ -27,53 +47,95 @@ struct Placed {
   std::vector<Movement> movements;
   std::vector<PlacedBuffer> buffers;
   ScopeCounts outputs, movement_outputs;
+  double weight_bytes = 0;
 
-  // The better order uses memory better: the fewest bytes in DDR, then in the GB.
+  // The better order uses memory better: the fewest bytes to and from DDR, then in the GB. A result in DDR is written
+  // and read.
   std::pair<double, double> Slow() const {
-    return {outputs.ddr.bytes + movement_outputs.ddr.bytes, outputs.global.bytes + movement_outputs.global.bytes};
+    return {2 * (outputs.ddr.bytes + movement_outputs.ddr.bytes) + weight_bytes,
+            outputs.global.bytes + movement_outputs.global.bytes};
   }
 };
 
-}  // namespace
+// Instances of one size, in their best order.
+struct Candidate {
+  Grouping grouping;
+  InstanceGraph instances;
+  Placed placed;
+  std::string order_name;
+};
 
-DepthFirstPlan MakeDepthFirstPlan(const OpGraph& graph, const Cluster& cluster) {
+Candidate MakeCandidate(const OpGraph& graph, const Cluster& cluster, double instance_bytes) {
   const double local_bytes = cluster.local_bytes * (1 - cluster.weights_share);
-  DepthFirstPlan plan;
-  plan.grouping = GroupSubGraphs(graph, {local_bytes * cluster.cores, cluster.recomputation, cluster.literal});
-  const std::vector<GroupedSubGraph>& sub_graphs = plan.grouping.sub_graphs;
-  plan.instances = MakeInstances(graph, sub_graphs);
+  Candidate made;
+  made.grouping = GroupSubGraphs(graph, {instance_bytes, cluster.recomputation, cluster.literal});
+  const std::vector<GroupedSubGraph>& sub_graphs = made.grouping.sub_graphs;
+  made.instances = MakeInstances(graph, sub_graphs);
   const auto place = [&](std::vector<int> order) {
     Placed placed;
     placed.order = std::move(order);
-    placed.bindings = InferBindings(graph, sub_graphs, plan.instances, placed.order, cluster.cores);
-    placed.movements = InsertMovements(graph, sub_graphs, plan.instances, placed.bindings);
-    placed.buffers = PlaceBuffers(graph, sub_graphs, plan.instances, placed.order, placed.bindings, placed.movements,
+    placed.bindings = InferBindings(graph, sub_graphs, made.instances, placed.order, cluster.cores);
+    placed.movements = InsertMovements(graph, sub_graphs, made.instances, placed.bindings);
+    placed.buffers = PlaceBuffers(graph, sub_graphs, made.instances, placed.order, placed.bindings, placed.movements,
                                   {cluster.cores, local_bytes, cluster.global_bytes});
     for (const PlacedBuffer& buffer : placed.buffers) {
       if (buffer.use == BufferUse::kOutput) Count(buffer, &placed.outputs);
       if (buffer.use == BufferUse::kMovement) Count(buffer, &placed.movement_outputs);
     }
+    if (cluster.weights && !cluster.literal) {
+      placed.weight_bytes = WeightBytesFromDdr(graph, sub_graphs, made.instances, placed.order,
+                                               cluster.global_bytes - PeakInGlobal(placed.buffers));
+    }
     return placed;
   };
-  Placed best = place(BreadthFirstOrder(plan.instances));
-  plan.order_name = "BFS";
+  made.placed = place(BreadthFirstOrder(made.instances));
+  made.order_name = "BFS";
   const auto consider = [&](const char* name, std::vector<int> order) {
     Placed other = place(std::move(order));
-    if (other.Slow() >= best.Slow()) return;
-    best = std::move(other);
-    plan.order_name = name;
+    if (other.Slow() >= made.placed.Slow()) return;
+    made.placed = std::move(other);
+    made.order_name = name;
   };
-  consider("DFS", DepthFirstOrder(plan.instances));
+  consider("DFS", DepthFirstOrder(made.instances));
   if (!cluster.literal) {
-    consider("demand", DemandOrder(plan.instances));
-    const std::optional<std::vector<int>> exact = ExactOrder(
-        plan.instances, BytesOfInstances(graph, sub_graphs, plan.instances), local_bytes * cluster.cores);
+    consider("demand", DemandOrder(made.instances));
+    const std::optional<std::vector<int>> exact =
+        ExactOrder(made.instances, BytesOfInstances(graph, sub_graphs, made.instances), local_bytes * cluster.cores);
     if (exact) consider("exact", *exact);
   }
+  return made;
+}
+
+bool IsSplit(const Grouping& grouping) {
+  return std::any_of(grouping.sub_graphs.begin(), grouping.sub_graphs.end(),
+                     [](const GroupedSubGraph& grouped) { return grouped.best && grouped.best->f > 1; });
+}
+
+}  // namespace
+
+DepthFirstPlan MakeDepthFirstPlan(const OpGraph& graph, const Cluster& cluster) {
+  const double fast_bytes = cluster.local_bytes * (1 - cluster.weights_share) * cluster.cores;
+  Candidate best = MakeCandidate(graph, cluster, fast_bytes);
+  // Larger instances keep a part of their results in the GB, and read weights less often.
+  constexpr double kGrowth = 4;
+  bool more = cluster.weights && !cluster.literal && IsSplit(best.grouping);
+  for (double bytes = fast_bytes * kGrowth; more; bytes *= kGrowth) {
+    // Beyond the GB there is one size more: whole sub-graphs.
+    const bool whole = bytes > cluster.global_bytes;
+    Candidate larger = MakeCandidate(graph, cluster, whole ? std::numeric_limits<double>::infinity() : bytes);
+    more = !whole && IsSplit(larger.grouping);
+    if (larger.placed.Slow().first < best.placed.Slow().first) best = std::move(larger);
+  }
+  DepthFirstPlan plan;
+  plan.grouping = std::move(best.grouping);
+  plan.instances = std::move(best.instances);
+  plan.order_name = std::move(best.order_name);
+  Placed& placed = best.placed;
   std::tie(plan.order, plan.bindings, plan.movements, plan.buffers) = std::make_tuple(
-      std::move(best.order), std::move(best.bindings), std::move(best.movements), std::move(best.buffers));
-  plan.outputs = best.outputs;
-  plan.movement_outputs = best.movement_outputs;
+      std::move(placed.order), std::move(placed.bindings), std::move(placed.movements), std::move(placed.buffers));
+  plan.outputs = placed.outputs;
+  plan.movement_outputs = placed.movement_outputs;
+  plan.weight_bytes = placed.weight_bytes;
   double work = 0, whole = 0;
   for (const Instance& instance : plan.instances.instances) work += instance.footprint.work;
   for (const Op& op : graph.ops) whole += op.work;

@@ -19,6 +19,7 @@ struct Cluster {
   double global_bytes = 8 << 20;  // of the GB
   double weights_share = 0.125;   // of each LB, kept for weights (section 2.2 keeps "a small, fixed size")
   double recomputation = 1.25;    // split_info.h
+  bool weights = true;            // the traffic of weights counts in the choice of instances
   bool literal = false;           // without the departures of README.md that can be left out
 };
 
@@ -41,6 +42,7 @@ struct DepthFirstPlan {
   std::vector<PlacedBuffer> buffers;
   ScopeCounts outputs;  // of operators of instances
   ScopeCounts movement_outputs;
+  double weight_bytes = 0;   // of weights, that come from DDR (weight_traffic.h)
   int64_t returned = 0;      // outputs that the model returns, which a DMA transfer takes to DDR besides
   double recomputation = 1;  // work of all instances / work of all operators
 };

@@ -49,6 +49,28 @@ TEST(DepthFirstPlan, ALargeLbNeedsNoInstances) {
   EXPECT_EQ(plan.outputs.local.count, 4);
 }
 
+// Two products with weights of 4 KB each, of which the GB keeps one: four instances would read the other four times.
+TEST(DepthFirstPlan, LargerInstancesReadWeightsLessOften) {
+  const OpGraph graph = OpGraphFromText(R"(graph g(%x: f32[16, 32]) {
+    %w1: f32[32, 32] = const #3d0000003d000000
+    %w2: f32[32, 32] = const #3e0000003d000000
+    %a: f32[16, 32] = MatMul(%x, %w1)
+    %b: f32[16, 32] = Relu(%a)
+    %y: f32[16, 32] = MatMul(%b, %w2)
+    return %y
+  })");
+  Cluster cluster = SmallCluster();
+  cluster.local_bytes = 1024;
+  cluster.global_bytes = 6 << 10;
+  const DepthFirstPlan plan = MakeDepthFirstPlan(graph, cluster);
+  cluster.weights = false;
+  const DepthFirstPlan without = MakeDepthFirstPlan(graph, cluster);
+  EXPECT_EQ(without.weight_bytes, 0) << "not counted";
+  EXPECT_LT(plan.instances.instances.size(), without.instances.instances.size());
+  EXPECT_EQ(plan.weight_bytes, 8192) << "each weight once";
+  EXPECT_EQ(plan.outputs.ddr.count, 0);
+}
+
 TEST(DepthFirstPlan, WithoutFastMemoryEverythingIsInDdr) {
   Cluster cluster = SmallCluster();
   cluster.local_bytes = 1;

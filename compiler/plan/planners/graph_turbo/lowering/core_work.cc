@@ -15,7 +15,7 @@ bool CoreWork::Resident(size_t input) const {
   const LayerInput& known = work_->inputs[input];
   if (known.table) return true;
   const Region& needed = core_[work_->layer->access.program().inputs[input]];
-  if (needed.nothing) return true;
+  if (needed.elements() == 0) return true;
   return std::any_of(known.sources.begin(), known.sources.end(), [&](const Held* piece) {
     return piece->block->memory == dsa::Memory{dsa::Level::kLocal, {0, core_number_}} && Contains(piece->box, needed);
   });
@@ -145,7 +145,8 @@ void CoreWork::EmitSegment(const Tile& tile, size_t number, size_t chunk) {
   const Segment& segment = layer.segments[number];
   const std::vector<Region>& tensors = tile.tensors[chunk];
   // An instance may need only some outputs of a layer (a Split).
-  if (std::all_of(segment.out.begin(), segment.out.end(), [&](te::TensorId out) { return tensors[out].nothing; })) return;
+  if (std::all_of(segment.out.begin(), segment.out.end(), [&](te::TensorId out) { return tensors[out].nothing; }))
+    return;
   Emitter::Computation computation;
   computation.kind = segment.unit == SegmentUnit::kMatrix   ? dsa::Kind::kMatrix
                      : segment.unit == SegmentUnit::kGather ? dsa::Kind::kLoad
@@ -163,7 +164,7 @@ void CoreWork::EmitSegment(const Tile& tile, size_t number, size_t chunk) {
   for (size_t i = 0; i < segment.in.size(); ++i) {
     const te::TensorId tensor = segment.in[i];
     const Region& region = tensors[tensor];
-    if (region.nothing) continue;
+    if (region.elements() == 0) continue;
     Emitter::Operand operand;
     operand.region = region;
     operand.input = static_cast<int>(i);

@@ -43,6 +43,7 @@ class Emitter {
   void Free(Block* block);
   // The block is written anew: what comes waits for all accesses so far.
   static void Recycle(Block* block);
+  int64_t LargestFreeGlobal() const { return global_.LargestFree(); }
   int64_t LargestFreeLocal(int core) const { return local_[core].LargestFree(); }
 
   // Copies the elements of `region`, which both hold, by the instruction that the two memories ask for. Between DDR and

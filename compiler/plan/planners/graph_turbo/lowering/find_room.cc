@@ -4,6 +4,8 @@
 #include <limits>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
+
 namespace fusion::graph_turbo {
 
 RoomFinder::RoomFinder(MemoryState* state) : state_(*state) {
@@ -114,6 +116,7 @@ bool RoomFinder::Place(int s, LayerWork* work, const std::vector<std::vector<Reg
     // The search looks at one core's part alone, and blocks are rounded up, so that its answer may not fit all cores.
     budget -= budget * tries / 4;
     const Tiling tiling = TilingOf(s, *work, placement->cores, level == dsa::Level::kLocal, budget, true);
+    least_bytes_ = tiling.bytes;
     if (!tiling.fits || (choosy && tiling.cycles > Affordable(s, *work, placement->cores, level))) break;
     size_t reserved = 0;
     while (reserved < pieces.size() && placement->cores[reserved]->Reserve(tiling, placement->targets[reserved])) {
@@ -205,7 +208,10 @@ absl::Status RoomFinder::FindRoom(int s, LayerWork* work, const std::vector<std:
     if (Place(s, work, pieces, level, true, placement)) return absl::OkStatus();
   } while (spill(true));
   if (Place(s, work, pieces, level, false, placement)) return absl::OkStatus();
-  return absl::ResourceExhaustedError("not even the smallest tile of the layer fits an LB");
+  return absl::ResourceExhaustedError(absl::StrCat("not even the smallest tile of the layer fits an LB: it takes ",
+                                                   static_cast<int64_t>(least_bytes_), " bytes of ",
+                                                   static_cast<int64_t>(state_.machine.groups[0].local_bytes.value),
+                                                   " (a reduction is cut only where it is a product)"));
 }
 
 }  // namespace fusion::graph_turbo

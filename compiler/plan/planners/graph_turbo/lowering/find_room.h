@@ -50,6 +50,7 @@ class RoomFinder {
 
   MemoryState& state_;
   CoreRates rates_;
+  double least_bytes_ = 0;  // of the last tiling that was tried
   // Steps that are alike have equal answers.
   std::map<std::vector<int64_t>, Factors> bindings_;
   std::map<std::vector<int64_t>, Tiling> tilings_;

@@ -81,8 +81,21 @@ class Lowerer {
     }
   }
 
+  // Where the GB has room for the results of the steps until then as well: a weight that pushes out another one, or
+  // that results push out, passes DDR twice.
+  void BringWeightsAhead(int s) {
+    int64_t results = 0;
+    for (int next = s + 1; next <= s + kLookAhead && next < static_cast<int>(state_.steps.size()); ++next) {
+      for (const Region& output : state_.steps[next - 1].outputs) results += output.elements();
+      state_.BringWeights(s, next, results * state_.emitter.element_bytes());
+    }
+  }
+
   absl::Status LowerStep(int s) {
     const Step& step = state_.steps[s];
+    state_.parts[s].resize(step.outputs.size());
+    const auto empty = [](const Region& output) { return output.elements() == 0; };
+    if (std::all_of(step.outputs.begin(), step.outputs.end(), empty)) return absl::OkStatus();
     LayerWork work;
     work.emitter = &state_.emitter;
     work.layer = &state_.LayerOf(step.op);
@@ -90,11 +103,7 @@ class Lowerer {
     work.units = state_.layers[step.op].units;
     work.inputs.resize(state_.graph.ops[step.op].inputs.size());
     state_.BringWeights(s, s);
-    if (state_.options.across_layers) {
-      for (int next = s + 1; next <= s + kLookAhead && next < static_cast<int>(state_.steps.size()); ++next) {
-        state_.BringWeights(s, next);
-      }
-    }
+    if (state_.options.across_layers) BringWeightsAhead(s);
     state_.Stage(s);
     state_.FindSources(s, &work);
     std::vector<std::vector<Region>> pieces = CutOutputs(step.outputs, room_.BindingOf(s, &work));
@@ -130,7 +139,6 @@ class Lowerer {
   void KeepResults(int s, Placement* placement) {
     const Step& step = state_.steps[s];
     const Op& op = state_.graph.ops[step.op];
-    state_.parts[s].resize(step.outputs.size());
     for (size_t o = 0; o < step.outputs.size(); ++o) {
       Part& part = state_.parts[s][o];
       part.region = step.outputs[o];

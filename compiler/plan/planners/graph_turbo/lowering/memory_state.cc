@@ -62,7 +62,7 @@ void MemoryState::AddInputs() {
   for (int t = 0; t < static_cast<int>(graph.tensors.size()); ++t) {
     const Tensor& tensor = graph.tensors[t];
     const bool input = tensor.producer == kNone;
-    if (!input && !tensor.model_output) continue;
+    if ((!input && !tensor.model_output) || NumElements(tensor.shape) == 0) continue;
     const std::string name = absl::StrCat(input ? "in" : "out", t);
     const Region whole = WholeRegion(tensor.shape);
     ddr[t] = {emitter.NewDdr(name, whole.elements(), input, !input), whole};
@@ -84,10 +84,16 @@ void MemoryState::AddInputs() {
       if (graph.ops[op].inputs[k] != kNone) continue;
       const std::string name = absl::StrCat("w", op, "_", k);
       const Region whole = WholeRegion(layer.access.program().tensors[layer.access.program().inputs[k]].shape);
+      if (whole.elements() == 0) continue;
       weights.Add({op, static_cast<int>(k)}, {emitter.NewDdr(name, whole.elements(), true, false), whole}, steps);
       lowered.inputs.push_back({name, kNone, op, static_cast<int>(k)});
     }
   }
+}
+
+bool MemoryState::IsEmpty(int op, size_t input) {
+  const te::Program& program = LayerOf(op).access.program();
+  return NumElements(program.tensors[program.inputs[input]].shape) == 0;
 }
 
 Part* MemoryState::PartOf(int s, int tensor) {
@@ -97,16 +103,18 @@ Part* MemoryState::PartOf(int s, int tensor) {
   return nullptr;
 }
 
-void MemoryState::BringWeights(int now, int s) {
+void MemoryState::BringWeights(int now, int s, int64_t spare_bytes) {
   const Op& op = graph.ops[steps[s].op];
   LayerOf(steps[s].op);
   for (size_t k = 0; k < op.inputs.size(); ++k) {
-    if (op.inputs[k] != kNone || layers[steps[s].op].table[k]) continue;
+    if (op.inputs[k] != kNone || layers[steps[s].op].table[k] || IsEmpty(steps[s].op, k)) continue;
     // A weight that would take most of the GB passes through it in tiles.
     const Weights::Key key{steps[s].op, static_cast<int>(k)};
     const double bytes = static_cast<double>(weights.InDdr(key).box.elements() * emitter.element_bytes());
     if (bytes > machine.global_bytes.value / 2) continue;
-    weights.Bring(key, now, s);
+    const bool ahead = s > now;
+    if (ahead && static_cast<double>(emitter.LargestFreeGlobal() - spare_bytes) < bytes) continue;
+    weights.Bring(key, now, s, /*evict=*/!ahead);
   }
 }
 
@@ -116,6 +124,7 @@ void MemoryState::FindSources(int s, LayerWork* work) {
   for (size_t k = 0; k < op.inputs.size(); ++k) {
     LayerInput& input = work->inputs[k];
     input.sources.clear();
+    if (IsEmpty(step.op, k)) continue;  // nothing reads it
     input.weight = op.inputs[k] == kNone;
     input.table = layers[step.op].table[k];
     if (input.weight) {
@@ -162,7 +171,7 @@ void MemoryState::Stage(int s) {
   const std::vector<Region> needed = LayerOf(step.op).access.Required(step.outputs).tensors;
   staged.clear();
   for (size_t k = 0; k < op.inputs.size(); ++k) {
-    if (op.inputs[k] == kNone) continue;
+    if (op.inputs[k] == kNone || IsEmpty(step.op, k)) continue;
     std::vector<const Held*> pieces;
     bool in_ddr = step.sources[k].empty();
     if (in_ddr) pieces.push_back(&ddr.at(op.inputs[k]));

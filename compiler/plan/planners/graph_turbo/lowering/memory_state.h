@@ -35,12 +35,15 @@ struct MemoryState {
 
   // The layer of an operator, whose expressions join the program with the first call.
   const Layer& LayerOf(int op);
+  // Has the input of the operator no elements? It has no address then.
+  bool IsEmpty(int op, size_t input);
   // The part of `tensor` that step `s` has made.
   Part* PartOf(int s, int tensor);
   // Does step `s` read the part?
   bool InUse(const Part& part, int s);
-  // Brings the weights of step `s` into the GB while step `now` is at hand, where there is room.
-  void BringWeights(int now, int s);
+  // Brings the weights of step `s` into the GB while step `now` is at hand, where there is room. For the step at hand,
+  // weights that are read later make room; for a later one `spare_bytes` have to be left.
+  void BringWeights(int now, int s, int64_t spare_bytes = 0);
   // Brings what step `s` reads of tensors in DDR into the GB, where there is room.
   void Stage(int s);
   // Fills what the layer of step `s` reads of each input, and where that is at the moment.

@@ -40,14 +40,25 @@ const std::vector<std::string>& VariantNames() {
 absl::StatusOr<std::vector<Step>> StepsOfVariant(const OpGraph& graph, const std::string& variant,
                                                  const Cluster& cluster) {
   ASSIGN_OR_RETURN(const Variant found, Find(variant));
-  return found.instances ? SequenceOf(graph, MakeDepthFirstPlan(graph, cluster)) : WholeLayers(graph);
+  return found.instances && !graph.ops.empty() ? SequenceOf(graph, MakeDepthFirstPlan(graph, cluster))
+                                               : WholeLayers(graph);
+}
+
+absl::StatusOr<bool> HasInstances(const std::string& variant) {
+  ASSIGN_OR_RETURN(const Variant found, Find(variant));
+  return found.instances;
+}
+
+absl::StatusOr<LoweredProgram> LowerSteps(const OpGraph& graph, const std::vector<Step>& steps,
+                                          const std::string& variant, const dsa::Machine& machine, DType dtype) {
+  ASSIGN_OR_RETURN(const Variant found, Find(variant));
+  return LowerToProgram(graph, steps, machine, {dtype, found.results, found.spill_to_global, found.across_layers});
 }
 
 absl::StatusOr<LoweredProgram> LowerVariant(const OpGraph& graph, const std::string& variant, const Cluster& cluster,
                                             const dsa::Machine& machine, DType dtype) {
-  ASSIGN_OR_RETURN(const Variant found, Find(variant));
   ASSIGN_OR_RETURN(const std::vector<Step> steps, StepsOfVariant(graph, variant, cluster));
-  return LowerToProgram(graph, steps, machine, {dtype, found.results, found.spill_to_global, found.across_layers});
+  return LowerSteps(graph, steps, variant, machine, dtype);
 }
 
 }  // namespace fusion::graph_turbo

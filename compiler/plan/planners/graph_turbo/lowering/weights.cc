@@ -59,13 +59,13 @@ bool Weights::Evict(int now, int step) {
   return true;
 }
 
-bool Weights::Bring(const Key& key, int now, int step) {
+bool Weights::Bring(const Key& key, int now, int step, bool evict) {
   Weight& weight = weights_.at(key);
   if (!weight.pieces.empty()) return true;
   std::vector<Held> pieces;
   for (const Region& region : PiecesOfWeight(weight.ddr.box)) {
     Block* block = emitter_->NewGlobal(region.elements());
-    while (block == nullptr && Evict(now, step)) block = emitter_->NewGlobal(region.elements());
+    while (block == nullptr && evict && Evict(now, step)) block = emitter_->NewGlobal(region.elements());
     if (block == nullptr) {
       for (const Held& piece : pieces) emitter_->Free(piece.block);
       return false;
