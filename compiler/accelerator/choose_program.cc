@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/types/span.h"
 #include "compiler/accelerator/program_bundle.h"
 #include "compiler/api/generator_version.h"
 #include "runtime/base/sha256.h"
@@ -74,7 +75,9 @@ absl::StatusOr<BuiltProgram> ChooseProgram(const ModelOnMachine& model, const st
   std::vector<WholeProgram> programs;
   std::vector<PlanAlternative> alternatives;
   absl::Status first_error;
-  for (const std::string& variant : variants) {
+  // A model that computes nothing has the same program in each variant.
+  const absl::Span<const std::string> made(variants.data(), model.layers.ops.empty() ? 1 : variants.size());
+  for (const std::string& variant : made) {
     if (context.cancelled && context.cancelled()) return absl::CancelledError("the job was cancelled");
     PlanAlternative& alternative = alternatives.emplace_back();
     alternative.plan = variant;
@@ -92,7 +95,7 @@ absl::StatusOr<BuiltProgram> ChooseProgram(const ModelOnMachine& model, const st
   if (programs.empty()) return first_error;
   std::vector<double> latencies;
   for (const WholeProgram& program : programs) latencies.push_back(Nanoseconds(program));
-  if (variants.size() > 1) {
+  if (made.size() > 1) {
     std::vector<std::string> keys;
     std::vector<LatencyQuestion> questions;
     for (const WholeProgram& program : programs) {
@@ -117,7 +120,7 @@ absl::StatusOr<BuiltProgram> ChooseProgram(const ModelOnMachine& model, const st
   }
   const size_t best = std::min_element(latencies.begin(), latencies.end()) - latencies.begin();
   for (PlanAlternative& alternative : alternatives) alternative.chosen = alternative.plan == programs[best].variant;
-  if (variants.size() > 1) account->alternatives = std::move(alternatives);
+  if (made.size() > 1) account->alternatives = std::move(alternatives);
   account->estimate_ns = Nanoseconds(programs[best]);
   BuiltProgram chosen{std::move(programs[best]), ""};
   ASSIGN_OR_RETURN(chosen.binary, Build(chosen.program, context));

@@ -95,10 +95,21 @@ TEST_F(ChooseProgramTest, OneProgramAsksNobody) {
   EXPECT_TRUE(account_.alternatives.empty());
 }
 
+TEST_F(ChooseProgramTest, AModelThatComputesNothingAsksNobody) {
+  const ecg::Graph graph = GraphOf(kNothingToCompute);
+  model_ = *PlaceModel(graph, *dsa::StoredMachine("stcp920"), DType::kF32);
+  const auto chosen = ChooseProgram(model_, VariantsFor("dnnfusion"), context_, &account_);
+  ASSERT_TRUE(chosen.ok()) << chosen.status();
+  EXPECT_EQ(chosen->program.instructions, 0);
+  EXPECT_EQ(account_.questions, 0);
+  EXPECT_TRUE(account_.alternatives.empty());
+}
+
 TEST_F(ChooseProgramTest, TheFirstErrorIsToldWhereNoProgramCanBeMade) {
   model_.machine.groups[0].local_bytes = {64, 64, 64, "test"};
   const auto chosen = ChooseProgram(model_, VariantsFor("dnnfusion"), context_, &account_);
   EXPECT_EQ(chosen.status().code(), absl::StatusCode::kResourceExhausted) << chosen.status();
+  EXPECT_THAT(std::string(chosen.status().message()), HasSubstr(" bytes of 64 "));
 }
 
 TEST_F(ChooseProgramTest, ACancelledJobEnds) {

@@ -50,7 +50,8 @@ void AccountForProgram(const ModelOnMachine& model, const WholeProgram& program,
     layers.push_back({{"what", LayerInWords(model, op)}, {"flops", op.work}});
   }
   for (const auto& [name, use] : program.timing.units) {
-    units[name] = use.work_cycles / (program.timing.cycles * static_cast<double>(use.units));
+    const double cycles = std::max(1.0, program.timing.cycles);
+    units[name] = use.work_cycles / (cycles * static_cast<double>(use.units));
   }
   json plans = json::array();
   for (const PlanAlternative& one : account->alternatives) {

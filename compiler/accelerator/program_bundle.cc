@@ -26,7 +26,9 @@
 namespace fusion::accelerator {
 namespace {
 
-constexpr char kProgramEntry[] = "kernels/program.dsa";
+std::string ProgramEntry(size_t number) {
+  return number == 0 ? "kernels/program.dsa" : absl::StrCat("kernels/program_", number, ".dsa");
+}
 
 // A weight of a program's input.
 absl::StatusOr<const Tensor*> WeightOf(const ModelOnMachine& model, const graph_turbo::ProgramInput& input) {
@@ -89,9 +91,10 @@ Buffer BufferOf(const std::string& name, DType dtype, const Shape& shape, Buffer
 }
 
 // The kernel and the launch, whose arguments follow.
-void AddLaunch(const ModelOnMachine& model, const WholeProgram& program, const std::string& label, Manifest* manifest) {
+void AddLaunch(const ModelOnMachine& model, const WholeProgram& program, const std::string& entry,
+               const std::string& label, ManifestProgram* manifest) {
   ManifestKernel kernel;
-  kernel.file = kProgramEntry;
+  kernel.file = entry;
   kernel.phases.push_back({program.name, 1});
   manifest->kernels.push_back(std::move(kernel));
   Launch launch;
@@ -101,77 +104,77 @@ void AddLaunch(const ModelOnMachine& model, const WholeProgram& program, const s
   manifest->launches.push_back(std::move(launch));
 }
 
-absl::Status AddPrograms(const ModelOnMachine& model, const std::string& binary, BundleWriter* writer) {
-  RETURN_IF_ERROR(writer->AddEntry(kProgramEntry, binary));
-  return writer->AddEntry(kDsaMachineEntry, dsa::MachineToJson(model.machine));
+absl::Status AddMachine(const dsa::Machine& machine, BundleWriter* writer) {
+  return writer->AddEntry(kDsaMachineEntry, dsa::MachineToJson(machine));
 }
 
-// The bundle of a model: its values are buffers, once each.
-class ModelBundle {
+// The weights of all programs. Equal memory is in the bundle once.
+class BundleWeights {
  public:
-  ModelBundle(const ModelOnMachine& model, const Manifest& head) : model_(model), manifest_(head) {}
+  size_t Add(const Tensor& weight) {
+    const auto [known, fresh] = number_of_.try_emplace({weight.data(), weight.size_bytes()}, list_.size());
+    if (fresh) list_.push_back(&weight);
+    return known->second;
+  }
+  const std::vector<const Tensor*>& list() const { return list_; }
 
-  absl::Status LayOut(const BuiltProgram& built) {
+ private:
+  std::vector<const Tensor*> list_;
+  std::map<std::pair<const void*, int64_t>, size_t> number_of_;
+};
+
+// One program of the bundle: its values are buffers, once each.
+class ProgramLayout {
+ public:
+  ProgramLayout(const ModelOnMachine& model, BundleWeights* weights) : model_(model), weights_(weights) {}
+
+  absl::Status LayOut(const ProgramInBundle& source, const std::string& entry) {
     const ecg::Graph& graph = *model_.graph;
-    for (const ecg::ValueId v : graph.inputs()) {
-      const ecg::Value& value = graph.value(v);
-      manifest_.inputs.push_back(
-          {value.name, value.type.dtype, value.type.shape, BufferOfValue(v, Buffer::Kind::kInput)});
+    program_.dims = source.dims;
+    for (size_t i = 0; i < graph.inputs().size(); ++i) {
+      const ecg::Value& value = graph.value(graph.inputs()[i]);
+      program_.inputs.push_back(
+          {value.name, value.type.dtype, value.type.shape, BufferOfValue(graph.inputs()[i], Buffer::Kind::kInput)});
+      if (!source.input_symbols.empty()) program_.inputs.back().symbols = source.input_symbols[i];
     }
-    AddLaunch(model_, built.program, ProgramInWords(model_, built.program), &manifest_);
-    for (const ecg::Node& node : graph.nodes()) manifest_.launches[0].nodes.push_back(node.name);
-    ASSIGN_OR_RETURN(const std::vector<Argument> arguments, ArgumentsOf(model_, built.program));
+    const WholeProgram& program = source.built->program;
+    AddLaunch(model_, program, entry, ProgramInWords(model_, program), &program_);
+    for (const ecg::Node& node : graph.nodes()) program_.launches[0].nodes.push_back(node.name);
+    ASSIGN_OR_RETURN(const std::vector<Argument> arguments, ArgumentsOf(model_, program));
     for (const Argument& argument : arguments) {
       const int buffer = argument.weight != nullptr ? BufferOfWeight(argument.name, *argument.weight)
                          : argument.output          ? BufferOfValue(argument.value, Buffer::Kind::kOutput)
                                                     : BufferOfValue(argument.value, Buffer::Kind::kInput);
-      manifest_.launches[0].buffers.push_back(buffer);
+      program_.launches[0].buffers.push_back(buffer);
     }
     for (size_t o = 0; o < graph.outputs().size(); ++o) {
       const ecg::ValueId v = graph.outputs()[o];
       const ecg::Value& value = graph.value(v);
+      if (buffer_of_.count(v) == 0 && !value.constant && NumElements(value.type.shape) == 0) {
+        BufferOfValue(v, Buffer::Kind::kOutput);  // which nobody has to write
+      }
       if (buffer_of_.count(v) == 0 && !value.constant) {
         return absl::UnimplementedError(absl::StrCat("no layer makes the output '", graph.output_names()[o], "'"));
       }
       const int buffer = value.constant && buffer_of_.count(v) == 0
                              ? BufferOfWeight(graph.output_names()[o], *value.constant)
                              : buffer_of_.at(v);
-      manifest_.outputs.push_back({graph.output_names()[o], value.type.dtype, value.type.shape, buffer});
+      program_.outputs.push_back({graph.output_names()[o], value.type.dtype, value.type.shape, buffer});
     }
     return absl::OkStatus();
   }
 
-  absl::Status Write(const BuiltProgram& built, const std::string& path, CompileAccount* account) {
-    std::vector<WeightInfo> infos;
-    std::vector<HeldWeight> held;
-    for (const Tensor* weight : weights_) {
-      const int64_t bytes = weight->size_bytes();
-      infos.push_back({absl::StrCat("w", infos.size()), weight->dtype(), weight->shape()});
-      held.push_back({weight->data(), bytes, bytes, bytes, bytes});
-      account->weight_bytes += bytes;
-    }
-    ASSIGN_OR_RETURN(const SafetensorsLayout layout, LayOutSafetensors(infos));
-    AccountWeights(held, layout.data_bytes, &account->weights);
-    if (!infos.empty()) manifest_.weights = account->weights;
-    ASSIGN_OR_RETURN(std::unique_ptr<BundleWriter> writer, BundleWriter::Create(path));
-    RETURN_IF_ERROR(AddPrograms(model_, built.binary, writer.get()));
-    RETURN_IF_ERROR(writer->AddEntry("plan.json", account->plan_json));
-    RETURN_IF_ERROR(writer->AddEntry("report.html", ReportHtml(manifest_, *account)));
-    if (!infos.empty()) {
-      ASSIGN_OR_RETURN(const std::vector<int64_t> offsets, writer->BeginWeights(infos));
-      for (const auto& [buffer, weight] : constants_) manifest_.buffers[buffer].offset = offsets[weight];
-      for (const Tensor* weight : weights_) {
-        RETURN_IF_ERROR(writer->AppendWeights(
-            {static_cast<const char*>(weight->data()), static_cast<size_t>(weight->size_bytes())}));
-      }
-    }
-    return writer->Finish(std::move(manifest_));
+  // The offsets of weights are those in the bundle.
+  ManifestProgram Take(const std::vector<int64_t>& offsets) {
+    for (const auto& [buffer, weight] : constants_) program_.buffers[buffer].offset = offsets[weight];
+    return std::move(program_);
   }
+  const ManifestProgram& program() const { return program_; }
 
  private:
   int Add(Buffer buffer) {
-    manifest_.buffers.push_back(std::move(buffer));
-    return static_cast<int>(manifest_.buffers.size()) - 1;
+    program_.buffers.push_back(std::move(buffer));
+    return static_cast<int>(program_.buffers.size()) - 1;
   }
   int BufferOfValue(ecg::ValueId v, Buffer::Kind kind) {
     const auto known = buffer_of_.find(v);
@@ -179,30 +182,67 @@ class ModelBundle {
     const ecg::Value& value = model_.graph->value(v);
     return buffer_of_[v] = Add(BufferOf(value.name, value.type.dtype, value.type.shape, kind));
   }
-  // Each use of a weight is a buffer; equal memory is in the bundle once.
+  // Each use of a weight is a buffer.
   int BufferOfWeight(const std::string& name, const Tensor& weight) {
     const int buffer = Add(BufferOf(name, weight.dtype(), weight.shape(), Buffer::Kind::kConstant));
-    const auto [known, fresh] = weight_of_.try_emplace({weight.data(), weight.size_bytes()}, weights_.size());
-    if (fresh) weights_.push_back(&weight);
-    constants_.emplace_back(buffer, known->second);
+    constants_.emplace_back(buffer, weights_->Add(weight));
     return buffer;
   }
 
   const ModelOnMachine& model_;
-  Manifest manifest_;
+  BundleWeights* const weights_;
+  ManifestProgram program_;
   std::map<ecg::ValueId, int> buffer_of_;
-  std::vector<const Tensor*> weights_;
-  std::map<std::pair<const void*, int64_t>, size_t> weight_of_;
   std::vector<std::pair<int, size_t>> constants_;  // a buffer, and its weight
 };
 
+// The manifest with all programs; the first is the manifest itself.
+void SetPrograms(std::vector<ProgramLayout>* layouts, const std::vector<int64_t>& offsets, Manifest* manifest) {
+  static_cast<ManifestProgram&>(*manifest) = (*layouts)[0].Take(offsets);
+  for (size_t p = 1; p < layouts->size(); ++p) manifest->others.push_back((*layouts)[p].Take(offsets));
+  if (layouts->size() > 1) manifest->format = std::max(manifest->format, 3);
+}
+
 }  // namespace
 
-absl::Status WriteProgramBundle(const ModelOnMachine& model, const BuiltProgram& built, const Manifest& head,
+absl::Status WriteProgramBundle(absl::Span<const ProgramInBundle> programs, const Manifest& head,
                                 const std::string& path, CompileAccount* account) {
-  ModelBundle bundle(model, head);
-  RETURN_IF_ERROR(bundle.LayOut(built));
-  return bundle.Write(built, path, account);
+  BundleWeights weights;
+  std::vector<ProgramLayout> layouts;
+  for (size_t p = 0; p < programs.size(); ++p) {
+    RETURN_IF_ERROR(layouts.emplace_back(*programs[p].model, &weights).LayOut(programs[p], ProgramEntry(p)));
+  }
+  std::vector<WeightInfo> infos;
+  std::vector<HeldWeight> held;
+  for (const Tensor* weight : weights.list()) {
+    const int64_t bytes = weight->size_bytes();
+    infos.push_back({absl::StrCat("w", infos.size()), weight->dtype(), weight->shape()});
+    held.push_back({weight->data(), bytes, bytes, bytes, bytes});
+    account->weight_bytes += bytes;
+  }
+  ASSIGN_OR_RETURN(const SafetensorsLayout layout, LayOutSafetensors(infos));
+  AccountWeights(held, layout.data_bytes, &account->weights);
+  Manifest manifest = head;
+  if (!infos.empty()) manifest.weights = account->weights;
+  ASSIGN_OR_RETURN(std::unique_ptr<BundleWriter> writer, BundleWriter::Create(path));
+  for (size_t p = 0; p < programs.size(); ++p) {
+    RETURN_IF_ERROR(writer->AddEntry(ProgramEntry(p), programs[p].built->binary));
+  }
+  RETURN_IF_ERROR(AddMachine(programs[0].model->machine, writer.get()));
+  RETURN_IF_ERROR(writer->AddEntry("plan.json", account->plan_json));
+  Manifest reported = manifest;
+  static_cast<ManifestProgram&>(reported) = layouts[0].program();
+  RETURN_IF_ERROR(writer->AddEntry("report.html", ReportHtml(reported, *account)));
+  std::vector<int64_t> offsets;
+  if (!infos.empty()) {
+    ASSIGN_OR_RETURN(offsets, writer->BeginWeights(infos));
+    for (const Tensor* weight : weights.list()) {
+      RETURN_IF_ERROR(
+          writer->AppendWeights({static_cast<const char*>(weight->data()), static_cast<size_t>(weight->size_bytes())}));
+    }
+  }
+  SetPrograms(&layouts, offsets, &manifest);
+  return writer->Finish(std::move(manifest));
 }
 
 absl::StatusOr<std::string> MeasurementBundle(const ModelOnMachine& model, const WholeProgram& program,
@@ -214,7 +254,7 @@ absl::StatusOr<std::string> MeasurementBundle(const ModelOnMachine& model, const
   manifest.isa = device.isa;
   manifest.march = device.march;
   manifest.options = {{"kernel", key}, {"estimate_ns", absl::StrFormat("%.1f", 1e9 * program.timing.seconds)}};
-  AddLaunch(model, program, "question", &manifest);
+  AddLaunch(model, program, ProgramEntry(0), "question", &manifest);
   ASSIGN_OR_RETURN(const std::vector<Argument> arguments, ArgumentsOf(model, program));
   for (const Argument& argument : arguments) {
     const int number = static_cast<int>(manifest.buffers.size());
@@ -234,7 +274,8 @@ absl::StatusOr<std::string> MeasurementBundle(const ModelOnMachine& model, const
   });
   const std::string path = folder + "/question.fusion";
   ASSIGN_OR_RETURN(std::unique_ptr<BundleWriter> writer, BundleWriter::Create(path));
-  RETURN_IF_ERROR(AddPrograms(model, binary, writer.get()));
+  RETURN_IF_ERROR(writer->AddEntry(ProgramEntry(0), binary));
+  RETURN_IF_ERROR(AddMachine(model.machine, writer.get()));
   RETURN_IF_ERROR(writer->Finish(std::move(manifest), /*durable=*/false));
   std::ifstream file(path, std::ios::binary);
   return std::string(std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>());

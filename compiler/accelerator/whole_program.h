@@ -27,7 +27,7 @@ struct ModelOnMachine {
 };
 
 // UNIMPLEMENTED, naming every operator and node, for what no program can compute: routines (sorting, compaction),
-// run-time extents.
+// run-time extents, and layers of which one result has no elements and another one has some.
 absl::StatusOr<ModelOnMachine> PlaceModel(const ecg::Graph& graph, const dsa::Machine& machine, DType dtype);
 
 struct WholeProgram {

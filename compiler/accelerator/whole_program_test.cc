@@ -47,6 +47,17 @@ TEST(WholeProgram, NamesEveryNodeThatItCannotCompute) {
   EXPECT_THAT(std::string(model.status().message()), HasSubstr("is no tensor expression"));
 }
 
+TEST(WholeProgram, RefusesALayerOfWhichOneResultHasNoElements) {
+  const ecg::Graph graph = GraphOf(R"(graph g(%x: f32[4, 8]) {
+    %n: i64[2] = const {0, 8}
+    %r: f32[4, 8] = Relu(%x)
+    %a: f32[4, 0], %b: f32[4, 8] = Split(%r, %n) {axis = 1}
+    return %a, %b
+  })");
+  EXPECT_THAT(std::string(PlaceModel(graph, SmallStcp920(), DType::kF32).status().message()),
+              HasSubstr("makes results with elements and one without any"));
+}
+
 TEST(WholeProgram, IntegersAreNotKeptAsHalves) {
   const ecg::Graph graph = GraphOf(kLookup);
   EXPECT_TRUE(PlaceModel(graph, SmallStcp920(), DType::kF32).ok());

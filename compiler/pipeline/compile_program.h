@@ -15,8 +15,8 @@ namespace fusion {
 
 bool RunsWholePrograms(const CompileContext& context);
 
-// As Compile (compile.h) for such a device. UNIMPLEMENTED for several specialisations and for extents that a run
-// decides.
+// As Compile (compile.h) for such a device; each specialisation is a program of the bundle. UNIMPLEMENTED for extents
+// that a run decides.
 absl::StatusOr<CompileAccount> CompileProgram(const ModelFiles& files, const CompileOptions& options,
                                               const CompileContext& context, const std::string& bundle_path);
 

@@ -98,29 +98,6 @@ absl::Status RunOverBundle(const ModelFiles& files, const CompileOptions& option
   return absl::OkStatus();
 }
 
-// Checks that the specialisations of a bundle differ in the shapes of their inputs, which tell them apart at run time.
-absl::Status CheckDistinct(const PreparedPrograms& all) {
-  std::map<std::vector<Shape>, std::string> known;
-  for (const auto& one : all) {
-    const ecg::Graph& graph = one->model.planned.graph;
-    const ecg::Graph& first = all[0]->model.planned.graph;
-    std::vector<Shape> shapes;
-    for (ecg::ValueId v : graph.inputs()) shapes.push_back(graph.value(v).type.shape);
-    auto [same, fresh] = known.emplace(std::move(shapes), one->Name());
-    if (!fresh) {
-      return absl::InvalidArgumentError(absl::StrCat("the inputs have the same shapes with ", same->second,
-                                                     " and with ", one->Name(),
-                                                     ": a --shape replaces what --dim gives"));
-    }
-    if (graph.inputs().size() != first.inputs().size() || graph.outputs().size() != first.outputs().size()) {
-      return absl::InvalidArgumentError(absl::StrCat("with ", all[0]->Name(), " and with ", one->Name(),
-                                                     " the model has another number of inputs or outputs: make two "
-                                                     "bundles"));
-    }
-  }
-  return absl::OkStatus();
-}
-
 // For each exact program in `all`, appends the program that also takes less. Where there is none, the exact program's
 // account gets the reason.
 absl::Status AddPadded(const ModelFiles& files, const CompileOptions& options, const CompileContext& context,
@@ -152,6 +129,27 @@ std::string PreparedProgram::Name() const {
     bounded.insert(model.planned.input_symbols[e.input][e.dim]);
   }
   return DimsInWords(dims, bounded);
+}
+
+absl::Status CheckDistinct(const std::vector<NamedGraph>& programs) {
+  std::map<std::vector<Shape>, std::string> known;
+  const ecg::Graph& first = *programs[0].graph;
+  for (const NamedGraph& one : programs) {
+    const ecg::Graph& graph = *one.graph;
+    std::vector<Shape> shapes;
+    for (ecg::ValueId v : graph.inputs()) shapes.push_back(graph.value(v).type.shape);
+    auto [same, fresh] = known.emplace(std::move(shapes), one.name);
+    if (!fresh) {
+      return absl::InvalidArgumentError(absl::StrCat("the inputs have the same shapes with ", same->second,
+                                                     " and with ", one.name, ": a --shape replaces what --dim gives"));
+    }
+    if (graph.inputs().size() != first.inputs().size() || graph.outputs().size() != first.outputs().size()) {
+      return absl::InvalidArgumentError(absl::StrCat("with ", programs[0].name, " and with ", one.name,
+                                                     " the model has another number of inputs or outputs: make two "
+                                                     "bundles"));
+    }
+  }
+  return absl::OkStatus();
 }
 
 CompileOptions Bound(const CompileOptions& options, const std::map<std::string, int64_t>& dims) {
@@ -186,7 +184,9 @@ absl::StatusOr<PreparedPrograms> PreparePrograms(const ModelFiles& files, const 
     clock.End();
   }
   if (several) {
-    RETURN_IF_ERROR(CheckDistinct(all));
+    std::vector<NamedGraph> graphs;
+    for (const auto& one : all) graphs.push_back({one->Name(), &one->model.planned.graph});
+    RETURN_IF_ERROR(CheckDistinct(graphs));
     RETURN_IF_ERROR(AddPadded(files, options, context, &constants, &all));
   }
   RETURN_IF_ERROR(RunOverBundle(files, options, context, &all));

@@ -25,6 +25,16 @@ using PreparedPrograms = std::vector<std::unique_ptr<PreparedProgram>>;  // of o
 // Returns the options with these dimensions bound: those of one specialisation.
 CompileOptions Bound(const CompileOptions& options, const std::map<std::string, int64_t>& dims);
 
+// A program of a bundle, and the graph that it is of.
+struct NamedGraph {
+  std::string name;
+  const ecg::Graph* graph = nullptr;
+};
+
+// Checks that the specialisations of a bundle differ in the shapes of their inputs, which tell them apart at run time,
+// and have as many inputs and outputs. INVALID_ARGUMENT names two that do not.
+absl::Status CheckDistinct(const std::vector<NamedGraph>& programs);
+
 // From import to plan. `compilation` has no launches.
 absl::Status MakePlan(Compilation* compilation);
 

@@ -94,10 +94,11 @@ absl::StatusOr<PreparedRun> PreparedRun::Create(std::shared_ptr<const Bundle> bu
 
 absl::StatusOr<double> PreparedRun::Run(const LaunchObserver& observer) {
   const std::optional<SimulatedTime> simulated = simulated_time();
-  if (simulated && !observer) return 1e9 * simulated->seconds;
+  // A program that computes nothing takes no time; the least that is told is a nanosecond, as below.
+  if (simulated && !observer) return std::max(1.0, 1e9 * simulated->seconds);
   const int64_t start = SteadyNanos();
   RETURN_IF_ERROR(session_->RunRaw(inputs_, outputs_, observer));
-  if (simulated) return 1e9 * simulated->seconds;
+  if (simulated) return std::max(1.0, 1e9 * simulated->seconds);
   return static_cast<double>(std::max<int64_t>(1, SteadyNanos() - start));
 }
 

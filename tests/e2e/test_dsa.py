@@ -29,6 +29,13 @@ class DsaFarm(unittest.TestCase):
         self.server.wait_until(lambda: worker.poll() is not None or self.server.workers(), "the worker is attached")
         self.assertIsNone(worker.poll(), self.server.log_text())
 
+    def start_both(self):
+        self.start_worker()
+        cpu = self.server.start_worker("--kinds=cpu", "--name", "cpu")
+        self.addCleanup(cpu.wait)
+        self.addCleanup(cpu.terminate)
+        self.server.wait_until(lambda: len(self.server.workers()) == 2, "both are attached")
+
     def ctl(self, *args, code=0, checks=False):
         result = self.server.ctl(*args, checks=checks)
         self.assertEqual(result.code, code, "fusionctl %s\n%s\n%s" % (" ".join(map(str, args)), result,
@@ -60,17 +67,29 @@ class DsaFarm(unittest.TestCase):
             self.assertIn("assumed", json.dumps(plan["machine"]))
 
     def test_models_of_convolutions_and_attention_compute_what_a_cpu_computes(self):
-        self.start_worker()
-        cpu = self.server.start_worker("--kinds=cpu", "--name", "cpu")
-        self.addCleanup(cpu.wait)
-        self.addCleanup(cpu.terminate)
-        self.server.wait_until(lambda: len(self.server.workers()) == 2, "both are attached")
+        self.start_both()
         for model in ("tiny_resnet", "tiny_encoder"):
             path = MODELS / (model + ".onnx")
             self.ctl("submit", path, "-o", "dsa.fusion", "--target", "dsa")
             self.ctl("submit", path, "-o", "cpu.fusion", "--planner", "none", "--math", "strict", "--tune", "off")
             self.assertIn("verified", self.ctl("verify", "dsa.fusion", "--reference", "cpu.fusion").out)
         self.assertIn("simulated device", self.ctl("bench", "dsa.fusion", "--against", "cpu.fusion", code=3).err)
+
+    def test_each_specialisation_is_a_program(self):
+        self.start_both()
+        (self.server.folder / "rows.onnx").write_bytes(onnx_model.model(
+            [onnx_model.node("Relu", ["x"], ["r"], "relu"), onnx_model.node("Softmax", ["r"], ["y"], "softmax")],
+            [onnx_model.value("x", ["seq", 24])], [onnx_model.value("y", ["seq", 24])]))
+        report = self.ctl("submit", "rows.onnx", "-o", "rows.fusion", "--target", "dsa", "--dim", "seq=8,40", checks=True)
+        self.assertRegex(report.err, r"measured +simulated (seq=8 )?\d")
+        self.assertRegex(report.err, r"verified +2 outputs, relative error")
+        self.assertIn("the target has no inputs whose extents a run decides", report.err)
+        with zipfile.ZipFile(self.server.folder / "rows.fusion") as entries:
+            names = entries.namelist()
+            plans = json.loads(entries.read("plan.json"))["specialisations"]
+        self.assertIn("kernels/program_1.dsa", names)
+        cycles = {plan["name"]: plan["plan"]["program"]["cycles"] for plan in plans}
+        self.assertGreater(cycles["seq=40"], cycles["seq=8"])
 
     def test_a_check_that_needs_a_builder_for_the_cpu_says_so(self):
         self.start_worker("--build-kinds=dsa")

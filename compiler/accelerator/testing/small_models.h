@@ -36,6 +36,25 @@ inline constexpr char kLookup[] = R"(graph g(%ids: i64[6]) {
   return %y, %ids as "the ids"
 })";
 
+// Outputs that are constants or inputs: nothing is computed.
+inline constexpr char kNothingToCompute[] = R"(graph g(%x: f32[2, 3]) {
+  %c: i64[3] = const {5, -6, 7}
+  %e: f32[0, 2] = const {}
+  return %c, %x as "the input", %e
+})";
+
+// Sums over an axis of no extent, and a result without elements.
+inline constexpr char kWithoutElements[] = R"(graph g(%x: f32[3, 0, 4], %z: f32[3, 4]) {
+  %axis: i64[1] = const {1}
+  %s: f32[3, 4] = ReduceSum(%x, %axis) {keepdims = 0}
+  %y: f32[3, 4] = Add(%s, %z)
+  %r: f32[3, 0, 4] = Relu(%x)
+  %c: f32[3, 5, 4] = const #3e0000003d000000
+  %j: f32[3, 5, 4] = Concat(%r, %c) {axis = 1}
+  %k: f32[3, 5, 4] = Relu(%j)
+  return %y, %r, %k
+})";
+
 inline ecg::Graph GraphOf(const std::string& text) {
   auto graph = ecg::Parse(text);
   FUSION_CHECK(graph.ok(), "the text of a test is no graph");

@@ -95,7 +95,9 @@ class DsaExecutable : public Executable {
     }
     ASSIGN_OR_RETURN(const dsa::Values results, dsa::Execute(program_, values_, evaluator_.get()));
     for (size_t b = 0; b < memory_.size(); ++b) {
-      if (manifest_.buffers[b].kind == Buffer::Kind::kOutput) Put(results.at(names_[b]), &memory_[b]);
+      if (manifest_.buffers[b].kind == Buffer::Kind::kOutput && !names_[b].empty()) {
+        Put(results.at(names_[b]), &memory_[b]);
+      }
     }
     for (size_t i = 0; i < outputs.size(); ++i) Copy(output(static_cast<int>(i)), outputs[i], manifest_.outputs[i]);
     if (observer) observer(0, static_cast<int64_t>(std::llround(time_.seconds * 1e9)));
@@ -143,8 +145,9 @@ class DsaExecutable : public Executable {
       RETURN_IF_ERROR(BindArgument(*arguments[a], launch.buffers[a]));
     }
     for (size_t b = 0; b < names_.size(); ++b) {
-      if (manifest_.buffers[b].kind == Buffer::Kind::kOutput && names_[b].empty()) {
-        return absl::FailedPreconditionError(absl::StrCat("the program makes no '", manifest_.buffers[b].name, "'"));
+      const Buffer& buffer = manifest_.buffers[b];
+      if (buffer.kind == Buffer::Kind::kOutput && names_[b].empty() && NumElements(buffer.shape) > 0) {
+        return absl::FailedPreconditionError(absl::StrCat("the program makes no '", buffer.name, "'"));
       }
     }
     return absl::OkStatus();
