@@ -21,7 +21,7 @@ namespace fusion::accelerator {
 struct ProgramInBundle {
   const ModelOnMachine* model = nullptr;
   const BuiltProgram* built = nullptr;
-  // Of a specialisation: the extents, and the names of the dimensions of each input (Binding::symbols).
+  // A specialisation has extents, and names of the dimensions of each input (Binding::symbols).
   std::map<std::string, int64_t> dims = {};
   std::vector<std::vector<std::string>> input_symbols = {};
 };

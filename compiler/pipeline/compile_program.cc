@@ -92,7 +92,7 @@ CompileAccount SumOf(const AllSpecialised& all) {
   return SumAccounts(names, accounts);
 }
 
-// What is equal for all programs is said once.
+// The facts of all programs; one that is equal for all is said once.
 std::map<std::string, std::string> FactsOf(const AllSpecialised& all) {
   std::map<std::string, std::string> facts = accelerator::FactsOf(all[0]->model, all[0]->built.program);
   for (auto& [name, words] : facts) {

@@ -1,4 +1,4 @@
-// What was last done to each byte of a memory: who wrote it, and who has read it since. Bytes with one history share a
+// The history of each byte of a memory: who wrote it last, and who has read it since. Bytes with one history share a
 // state, which is a number, so that an instruction looks at each history that it meets once, however many rows it
 // touches.
 #ifndef FUSION_RUNTIME_DEVICES_DSA_SIM_ACCESS_HISTORY_H_

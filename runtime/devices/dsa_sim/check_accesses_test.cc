@@ -18,7 +18,7 @@
 namespace fusion::dsa {
 namespace {
 
-// What is wrong with the first instruction that is, or with an output.
+// The problems of the first instruction that has any, or of an output.
 struct Finding {
   int instruction = -1;  // -1: an output
   std::set<std::string> problems;

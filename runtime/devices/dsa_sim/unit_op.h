@@ -23,7 +23,7 @@ struct UnitState {
     int64_t elements = 0;
   };
   std::vector<Array> arrays;  // by tensor
-  // What is known of an integer register's first lanes, until it is written: many loads find addresses in one.
+  // Facts about an integer register's first lanes, which hold until it is written: many loads find addresses in one.
   struct LaneFacts {
     int lanes = 0;  // 0: nothing is known
     int64_t least = 0, most = 0;
