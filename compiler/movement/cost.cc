@@ -10,6 +10,7 @@
 #include "compiler/cost/matrix_products.h"
 #include "compiler/cost/port_model.h"
 #include "compiler/movement/occupancy.h"
+#include "compiler/movement/read_time.h"
 #include "compiler/movement/rereads.h"
 #include "compiler/movement/vector_form.h"
 #include "compiler/movement/work_groups.h"
@@ -110,58 +111,6 @@ double GatheredLoads(const Step& step, double lanes) {
     loads += AlongAxisOf(s, step.loops.back().axis, static_cast<int64_t>(lanes)).gathered_loads;
   }
   return loads;
-}
-
-// Seconds to read again what loops push out of the core's own caches, from the memory that holds what lies between.
-struct RereadTime {
-  double beside_s = 0;  // prefetched while the step computes
-  double apart_s = 0;   // when a load asks for it
-};
-std::vector<RereadTime> RereadTimes(const Kernel& kernel, const Phase& phase, const DeviceModel& device) {
-  std::vector<RereadTime> times(phase.steps.size());
-  for (const Reread& reread : RereadsOf(kernel, phase, device)) {
-    RereadTime& time = times[reread.step];
-    (reread.prefetched ? time.beside_s : time.apart_s) += reread.bytes / device.ReadBandwidth(reread.footprint);
-  }
-  return times;
-}
-
-// The part of reading that a core waits for where nothing is prefetched but by the hardware: all of it if the step reads
-// as long as it computes, and less and less where loads are rare.
-double ExposedSeconds(double reading_s, double computing_s) {
-  return reading_s > 0 ? reading_s * reading_s / std::max(reading_s, computing_s) : 0;
-}
-
-// Time to read operands that no grid axis moves: every task reads all of such an operand, or as many elements as it has
-// loads, where values decide which. They come from the level of memory that holds the operand. In a task loop, every
-// iteration does so.
-double TaskOperandSeconds(const Kernel& kernel, const Phase& phase, const DeviceModel& device) {
-  struct Reads {
-    double elements = 0;  // in a task, or in an iteration
-    int64_t turns = 1;
-  };
-  std::map<int, Reads> reads;
-  for (const Step& step : phase.steps) {
-    const double loads = Trips(step.loops) * (step.reduction ? Product(step.reduction->axes) : 1);
-    const auto note = [&](const te::ScalarNode& node) {
-      if (node.kind != te::ScalarKind::kLoad || !IsArgument(kernel.buffers[node.tensor])) return;
-      const bool shared = std::any_of(phase.grid.begin(), phase.grid.end(),
-                                      [&](const te::Axis& axis) { return node.indices[0].UsesAxis(axis.id); });
-      const bool in_turn = step.turn && node.indices[0].UsesAxis(step.turn->axis.id);
-      if (shared || in_turn) return;
-      reads[node.tensor].elements += loads;
-      reads[node.tensor].turns = std::max(reads[node.tensor].turns, TurnsOf(step));
-    };
-    for (const te::Scalar& s : step.body) te::Visit(s, note);
-  }
-  double seconds = 0;
-  for (const auto& [b, read] : reads) {
-    const Buffer& buffer = kernel.buffers[b];
-    const auto whole = static_cast<double>(SizeBytes(buffer));
-    const double bytes = std::min(whole, read.elements * static_cast<double>(DTypeBytes(buffer.dtype)));
-    seconds += static_cast<double>(phase.tasks() * read.turns) * bytes / device.ReadBandwidth(whole);
-  }
-  return seconds;
 }
 
 // The bytes of a scratch buffer that the step writes in a task: all of it, in a task loop with each turn; of a ring,
