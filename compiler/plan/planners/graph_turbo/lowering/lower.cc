@@ -81,13 +81,15 @@ class Lowerer {
     }
   }
 
-  // Where the GB has room for the results of the steps until then as well: a weight that pushes out another one, or
-  // that results push out, passes DDR twice.
+  // Where the GB has room for what the steps until then read and make as well: a weight that pushes out another one, or
+  // that results push out, passes DDR twice, and results that find no room beside weights go to DDR.
   void BringWeightsAhead(int s) {
+    constexpr int64_t kReadAndMade = 2;  // steps read about as much as they make
     int64_t results = 0;
+    for (const Region& output : state_.steps[s].outputs) results += output.elements();
     for (int next = s + 1; next <= s + kLookAhead && next < static_cast<int>(state_.steps.size()); ++next) {
-      for (const Region& output : state_.steps[next - 1].outputs) results += output.elements();
-      state_.BringWeights(s, next, results * state_.emitter.element_bytes());
+      for (const Region& output : state_.steps[next].outputs) results += output.elements();
+      state_.BringWeights(s, next, kReadAndMade * results * state_.emitter.element_bytes());
     }
   }
 
