@@ -97,6 +97,23 @@ def language_model(kind, inputs=BERT_INPUTS, outputs=("last_hidden_state", "pool
     return Recipe(f"transformers.{kind}{note}", inputs, outputs, make, ("torch", "transformers"))
 
 
+def cache_of(pairs):
+    """Keys and values of each layer, as this version of transformers takes them: an object since 4.36, or tuples."""
+    try:
+        from transformers import DynamicCache
+    except ImportError:
+        return pairs
+    cache = DynamicCache()
+    for layer, (keys, values) in enumerate(pairs):
+        cache.update(keys, values, layer)
+    return cache
+
+
+def pairs_of(cache):
+    """The inverse of cache_of."""
+    return [(layer.keys, layer.values) for layer in cache.layers] if hasattr(cache, "layers") else cache
+
+
 def gpt2_step(layers=12, heads=12, width=64, past=127):
     """GPT-2 at one token, with a cache of `past` tokens."""
     caches = [f"{layer}.{part}" for layer in range(layers) for part in ("key", "value")]
@@ -115,8 +132,8 @@ def gpt2_step(layers=12, heads=12, width=64, past=127):
 
             def forward(self, input_ids, attention_mask, *caches):
                 logits, presents = self.model(input_ids=input_ids, attention_mask=attention_mask, return_dict=False,
-                                              past_key_values=tuple(zip(caches[::2], caches[1::2])))
-                return (logits, *(part for pair in presents for part in pair))
+                                              past_key_values=cache_of(tuple(zip(caches[::2], caches[1::2]))))
+                return (logits, *(part for pair in pairs_of(presents) for part in pair))
 
         return Step()
     return Recipe("transformers.GPT2LMHeadModel, one token with a cache", inputs,
