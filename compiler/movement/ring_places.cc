@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <limits>
 #include <map>
 #include <set>
 #include <string>
@@ -162,22 +163,12 @@ class Collector {
   const Kernel& kernel_;
 };
 
-// The number of the place, counted through all planes, as an index: the address over the pitch. Where the part of the
-// address inside its row is seen to stay there, the index is free of it.
-Index PlaceOf(const Access& access, int64_t pitch) {
-  std::vector<Index::Part> places, inside;
-  for (const Index::Part& part : access.address.parts()) {
-    if (part.coefficient % pitch == 0) {
-      places.push_back({part.term, part.coefficient / pitch});
-    } else {
-      inside.push_back(part);
-    }
-  }
-  const Index in_row = Index::FromParts(0, std::move(inside));
-  const Interval range = RangeUnder(in_row, access.conditions);
-  const int64_t begin = FloorOf(access.address.constant() + range.lo, pitch);
-  const bool stays = access.address.constant() + range.hi < (begin + 1) * pitch;
-  return stays ? Index::FromParts(begin, std::move(places)) : te::FloorDiv(access.address, pitch);
+// The planes that places [0, rows) of each are part of. Conditions hold for a place more often than for its quotient,
+// from which the part that they limit may have vanished.
+Interval PlanesOf(const Index& place, int64_t rows, const te::Pred& conditions) {
+  const Interval places = RangeUnder(place, conditions);
+  const Interval planes = RangeUnder(te::FloorDiv(place, rows), conditions);
+  return {std::max(planes.lo, FloorOf(places.lo, rows)), std::min(planes.hi, FloorOf(places.hi, rows))};
 }
 
 // Calls f with the points of the axes, the first of which runs outermost.
@@ -195,6 +186,78 @@ absl::Status ForEachPoint(const std::vector<Axis>& axes, const std::function<abs
     RETURN_IF_ERROR(f(point));
   }
   return absl::OkStatus();
+}
+
+// The conditions that these axes decide.
+te::Pred DecidedBy(const std::vector<Axis>& axes, const te::Pred& conditions) {
+  const auto known = [&](const Axis& axis) {
+    return std::any_of(axes.begin(), axes.end(), [&](const Axis& other) { return other.id == axis.id; });
+  };
+  te::Pred decided;
+  for (const te::Comparison& c : conditions) {
+    const std::vector<Axis> used = AxesOf(c);
+    if (c.lhs.HasLoad() || c.rhs.HasLoad() || !std::all_of(used.begin(), used.end(), known)) continue;
+    decided.push_back(c);
+  }
+  return decided;
+}
+
+// The axes, and those with which conditions compare them: these restrict them.
+std::vector<Axis> WithCompared(std::vector<Axis> axes, const te::Pred& conditions) {
+  const std::vector<Axis> given = axes;
+  const auto among = [](const std::vector<Axis>& all, const Axis& axis) {
+    return std::any_of(all.begin(), all.end(), [&](const Axis& other) { return other.id == axis.id; });
+  };
+  for (const te::Comparison& c : conditions) {
+    const std::vector<Axis> used = AxesOf(c);
+    if (std::none_of(used.begin(), used.end(), [&](const Axis& axis) { return among(given, axis); })) continue;
+    for (const Axis& axis : used) {
+      if (!among(axes, axis)) axes.push_back(axis);
+    }
+  }
+  return axes;
+}
+
+bool Hold(const te::Pred& conditions, const Point& point) {
+  return std::all_of(conditions.begin(), conditions.end(), [&](const te::Comparison& c) { return Holds(c, point); });
+}
+
+// The range of x, point by point; `otherwise` where there are too many.
+Interval FollowedRange(const Index& x, const te::Pred& conditions, const Interval& otherwise) {
+  std::vector<Axis> axes;
+  te::CollectAxes(x, &axes);
+  axes = WithCompared(std::move(axes), conditions);
+  const te::Pred decided = DecidedBy(axes, conditions);
+  Interval range{std::numeric_limits<int64_t>::max(), std::numeric_limits<int64_t>::min()};
+  const absl::Status followed = ForEachPoint(axes, [&](const Point& point) {
+    if (!Hold(decided, point)) return absl::OkStatus();
+    const int64_t value = ValueAt(x, point);
+    range = {std::min(range.lo, value), std::max(range.hi, value)};
+    return absl::OkStatus();
+  });
+  return followed.ok() && range.lo <= range.hi ? range : otherwise;
+}
+
+// The number of the place, counted through all planes, as an index: the address over the pitch. Where the part of the
+// address inside its row is seen to stay there, the index is free of it.
+Index PlaceOf(const Access& access, int64_t pitch) {
+  std::vector<Index::Part> places, inside;
+  for (const Index::Part& part : access.address.parts()) {
+    if (part.coefficient % pitch == 0) {
+      places.push_back({part.term, part.coefficient / pitch});
+    } else {
+      inside.push_back(part);
+    }
+  }
+  const Index in_row = Index::FromParts(0, std::move(inside));
+  Interval range = RangeUnder(in_row, access.conditions);
+  // Where a task's columns begin may depend on its number in a way that only its values tell.
+  if (FloorOf(access.address.constant() + range.lo, pitch) != FloorOf(access.address.constant() + range.hi, pitch)) {
+    range = FollowedRange(in_row, access.conditions, range);
+  }
+  const int64_t begin = FloorOf(access.address.constant() + range.lo, pitch);
+  const bool stays = access.address.constant() + range.hi < (begin + 1) * pitch;
+  return stays ? Index::FromParts(begin, std::move(places)) : te::FloorDiv(access.address, pitch);
 }
 
 // Checks the accesses of one step.
@@ -232,7 +295,7 @@ class PlaceChecker {
     const Ring& ring = *buffer.ring;
     if (access.address.HasLoad()) return absl::InternalError("depends on data");
     const Index place = PlaceOf(access, ring.pitch);
-    const Interval planes = RangeUnder(te::FloorDiv(place, ring.rows), access.conditions);
+    const Interval planes = PlanesOf(place, ring.rows, access.conditions);
     if (planes.lo <= planes.hi && (planes.lo < 0 || planes.hi >= buffer.elements / (ring.rows * ring.pitch))) {
       return absl::InternalError(absl::StrCat("reaches planes ", planes.lo, " to ", planes.hi, " of ",
                                               buffer.elements / (ring.rows * ring.pitch)));
@@ -240,19 +303,10 @@ class PlaceChecker {
     const Index in_plane = te::Mod(place, ring.rows);
     std::vector<Axis> axes = {turn_.axis};
     te::CollectAxes(in_plane, &axes);
-    const auto known = [&](const Axis& axis) {
-      return std::any_of(axes.begin(), axes.end(), [&](const Axis& other) { return other.id == axis.id; });
-    };
-    te::Pred conditions;  // those that these axes decide
-    for (const te::Comparison& c : access.conditions) {
-      const std::vector<Axis> used = AxesOf(c);
-      if (c.lhs.HasLoad() || c.rhs.HasLoad() || !std::all_of(used.begin(), used.end(), known)) continue;
-      conditions.push_back(c);
-    }
+    axes = WithCompared(std::move(axes), access.conditions);
+    const te::Pred conditions = DecidedBy(axes, access.conditions);
     return ForEachPoint(axes, [&](const Point& point) {
-      for (const te::Comparison& c : conditions) {
-        if (!Holds(c, point)) return absl::OkStatus();
-      }
+      if (!Hold(conditions, point)) return absl::OkStatus();
       return Reach(access, point.at(turn_.axis.id), ValueAt(in_plane, point), ring);
     });
   }

@@ -89,6 +89,61 @@ TEST(RingPlaces, AddressesOfLayoutBlocksStayInTheirRow) {
   EXPECT_EQ(Refusal(kernel, 1), "");
 }
 
+// A ring of the whole tensor needs no remainder. The border's test keeps its rows inside their planes.
+TEST(RingPlaces, TestsOfTheBorderKeepPlanesApart) {
+  const te::Axis plane{6, 2};
+  const te::Index row = te::Index(kSumRow) + te::Index(kTap) - 1;
+  Kernel kernel = SumsOver(te::Index(plane) * 128 + row * 16 + te::Index(kSumColumn), row);
+  kernel.buffers[2].elements = 256;
+  kernel.buffers[2].ring = Ring{8, 8, 16};
+  kernel.phases[0].steps[1].loops.insert(kernel.phases[0].steps[1].loops.begin(), {plane, std::nullopt});
+  EXPECT_EQ(Refusal(kernel, 1), "");
+  kernel.phases[0].steps[1].body = {kernel.phases[0].steps[1].body[0]->args[0]};
+  EXPECT_THAT(Refusal(kernel, 1), HasSubstr("reaches planes -1 to 2 of 2"));
+}
+
+// The columns of a task may begin at its number's own place: 0 in task 0, and 3, not 4, in task 1.
+TEST(RingPlaces, ColumnsOfTasksAreFollowed) {
+  const te::Axis task{6, 2}, column{7, 4};
+  const te::Index row = te::Index(kSumRow) + te::Index(kTap) - 1;
+  const te::Index at = te::Index(task) * 12 + te::Index(column) + te::Index(kTap) - 1;  // of 16
+  const te::Index begin = te::Index(task) * 11;                                         // of 5 columns in scratch
+  const auto kernel = [&](int64_t pitch) {
+    Kernel result = SumsOver(te::Mod(row, 3) * pitch + at - begin, row);
+    result.buffers[2].ring->pitch = pitch;
+    Step& sum = result.phases[0].steps[1];
+    sum.loops = {{column, std::nullopt}};
+    te::Pred inside = sum.body[0]->pred;
+    inside.push_back({at, te::Cmp::kGe, te::Index(0)});
+    inside.push_back({at, te::Cmp::kLt, te::Index(16)});
+    sum.body = {te::If(inside, sum.body[0]->args[0], sum.body[0]->args[1])};
+    return result;
+  };
+  EXPECT_EQ(Refusal(kernel(5), 1), "");
+  EXPECT_NE(Refusal(kernel(4), 1), "");
+}
+
+// A condition on what a place does not depend on may rule rows out.
+TEST(RingPlaces, AxesThatConditionsCompareCount) {
+  const te::Axis other{6, 4};
+  Kernel kernel = SlidingSums();
+  Step& sum = kernel.phases[0].steps[1];
+  const te::Scalar load = te::Load(2, DType::kF32, {te::Mod(te::Index(kSumRow), 3) * 16 + te::Index(kSumColumn)});
+  sum.body = {load};
+  sum.turn->reads[0] = {2, te::Index(0), 1};
+  EXPECT_THAT(Refusal(kernel, 1), HasSubstr("in turn 1"));
+  sum.loops.insert(sum.loops.begin(), {other, std::nullopt});
+  sum.body = {
+      te::If({{te::Index(kSumRow) * 8 + te::Index(other), te::Cmp::kLt, te::Index(8)}}, load, te::Imm(DType::kF32, 0))};
+  EXPECT_EQ(Refusal(kernel, 1), "");
+}
+
+// Of a window that is taller than its tensor, the rows that exist count.
+TEST(RingPlaces, WindowsMayBeTallerThanTheirTensor) {
+  Kernel kernel = SlidingSums();
+  EXPECT_EQ(RowsInTurn({2, te::Index(kSumRow) - 20, 40}, *kernel.phases[0].steps[1].turn, 3, {3, 8, 16}).last, 8);
+}
+
 TEST(RingPlaces, RefusesPlanesThatDoNotExist) {
   Kernel kernel = SlidingSums();
   kernel.phases[0].steps[0].stores[0].address = te::Mod(te::Index(kRow), 3) * 16 + te::Index(kColumn) + 48;

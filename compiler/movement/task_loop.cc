@@ -117,7 +117,8 @@ class LoopChecker {
         const bool of_turn = !rows.first.HasLoad() && std::all_of(axes.begin(), axes.end(), [&](const te::Axis& axis) {
           return axis.id == step.turn->axis.id;
         });
-        if (!of_turn || rows.rows < 1 || rows.rows > kernel_.buffers[rows.buffer].ring->of) {
+        // A window may be taller than the tensor.
+        if (!of_turn || rows.rows < 1 || rows.rows > kMostTurns) {
           return Refused(step, absl::StrCat("names the rows of b", rows.buffer, " that it ", verb,
                                             " by an index of more than its turn, or a number of them that is none"));
         }
