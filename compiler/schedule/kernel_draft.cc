@@ -1,6 +1,7 @@
 #include "compiler/schedule/kernel_draft.h"
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -92,9 +93,12 @@ movement::Store KernelDraft::AddressOf(TensorId tensor, const std::vector<Index>
     const std::vector<Index> physical = LayoutOfTensor(tensor).Apply(indices);
     std::vector<Index> relative;
     std::vector<int64_t> extents;
+    const std::optional<movement::Ring>& ring = kernel.buffers[buffer].ring;
     for (size_t d = 0; d < physical.size(); ++d) {
       relative.push_back(physical[d] - it->second[d].origin);
       extents.push_back(it->second[d].length);
+      const bool wraps = ring && ring->rows < ring->of && ring_dimensions.at(tensor) == d;
+      if (wraps) relative.back() = te::Mod(relative.back(), ring->rows);
     }
     return {buffer, te::Linearize(relative, extents)};
   }

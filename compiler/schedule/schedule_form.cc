@@ -10,7 +10,9 @@
 #include "compiler/schedule/hand_overs.h"
 #include "compiler/schedule/kernel_draft.h"
 #include "compiler/schedule/stage_phases.h"
+#include "compiler/schedule/stitch/slide_windows.h"
 #include "compiler/schedule/stitch/stitch_stages.h"
+#include "compiler/schedule/stitch/task_steps.h"
 #include "compiler/schedule/tile/products.h"
 #include "runtime/base/status_macros.h"
 
@@ -50,6 +52,7 @@ absl::Status AddBetweenProducts(int first, int last, const FormRequest& form, Ke
 
 // Adds the stages of a group. `reason` receives why they do not share a task.
 absl::Status AddGroup(int first, int last, const FormRequest& form, KernelDraft* draft, std::string* reason) {
+  if (form.in_tasks == InTasks::kSliding) return SlideWindows(draft);
   if (last - first == 1) return AddStages(first, last, /*refused=*/true, form, draft);
   const absl::Status stitched =
       form.library_product < 0

@@ -50,6 +50,10 @@ constexpr double kTilesShare = 0.5;
 constexpr char kHalosForm[] = "halos";
 constexpr double kHalosMargin = 1.1;
 
+// The form whose tasks walk down the rows of an image and keep what windows need again
+// (docs/decisions/0069-sliding-windows.md).
+constexpr char kSlidingForm[] = "windows";
+
 // The form whose phases run beside each other (docs/decisions/0058-stages-beside-each-other.md).
 constexpr char kBesideForm[] = "beside";
 
@@ -150,6 +154,7 @@ class Candidates {
     ASSIGN_OR_RETURN(const FusionBlockForm split, Cut());
     RETURN_IF_ERROR(AddPlain(split));
     RETURN_IF_ERROR(AddHalos(split));
+    RETURN_IF_ERROR(AddSliding());
     RETURN_IF_ERROR(AddBeside(split));
     RETURN_IF_ERROR(AddFiltered());
     ASSIGN_OR_RETURN(const std::optional<FusionBlockForm> spread, RunPass(FusionBlockPass::kSplitK, split));
@@ -223,15 +228,33 @@ class Candidates {
     return absl::OkStatus();
   }
 
-  // A form in which tasks compute the halos of their windows, with or without copies of the windows: the cheaper one.
+  // A form in which tasks compute the halos of their windows.
   absl::Status AddHalos(const FusionBlockForm& split) {
     const bool asked = AsksFor(kHalosForm);
     if (!asked && !WorthHalos(split.program, device_)) return absl::OkStatus();
+    const absl::Status added = AddWithCopies(split, InTasks::kHalos, kHalosForm);
+    return asked ? Annotate(added, "with halos in tasks") : absl::OkStatus();
+  }
+
+  // A form in which windows slide along a loop in each task, where a directive asks for it.
+  absl::Status AddSliding() {
+    if (!AsksFor(kSlidingForm)) return absl::OkStatus();
+    if (!StrategyOf(device_).sliding_windows) {
+      return absl::FailedPreconditionError(
+          absl::StrCat("form=", kSlidingForm, ": windows slide along loops inside the tasks of a processor, and a ",
+                       device_.kind, " device is none"));
+    }
+    return Annotate(AddWithCopies(given_, InTasks::kSliding, kSlidingForm), absl::StrCat("form=", kSlidingForm));
+  }
+
+  // Adds the form with or without copies of its windows: the cheaper one. The error is the refusal without copies,
+  // where both are refused.
+  absl::Status AddWithCopies(const FusionBlockForm& form, InTasks in_tasks, const char* label) {
     const size_t before = all_.size();
-    const absl::Status added = Add(split, InTasks::kHalos, kHalosForm);
-    ASSIGN_OR_RETURN(const std::optional<FusionBlockForm> copied, RunPass(FusionBlockPass::kCopyWindows, split));
-    if (copied) Add(*copied, InTasks::kHalos, kHalosForm).IgnoreError();
-    if (all_.size() == before) return asked ? Annotate(added, "with halos in tasks") : absl::OkStatus();
+    const absl::Status added = Add(form, in_tasks, label);
+    ASSIGN_OR_RETURN(const std::optional<FusionBlockForm> copied, RunPass(FusionBlockPass::kCopyWindows, form));
+    if (copied) Add(*copied, in_tasks, label).IgnoreError();
+    if (all_.size() == before) return added;
     if (all_.size() == before + 2) {
       all_.erase(all_.end() - (all_.back().latency_ns < all_[before].latency_ns ? 2 : 1));
     }

@@ -216,7 +216,7 @@ void SplitSpatialAxes(Nest* nest, AxisSource* axes, int64_t min_divisor, bool cu
     int64_t divisor = 1;
     std::optional<Index> limit;
     if (const auto it = nest->limits.find(axis.id); it != nest->limits.end()) limit = it->second;
-    if (limit && !cut_short) continue;
+    if ((limit && !cut_short) || nest->unsplit.count(axis.id) > 0) continue;
     nest->ForEachIndex([&](const Index& index) { FindDivisors(index, axis, &divisor); });
     if (divisor < min_divisor || divisor >= axis.extent) continue;
     if (axis.extent % divisor != 0) {
@@ -244,6 +244,7 @@ bool SplitReductionAxes(Nest* nest, AxisSource* axes, const std::function<PastEn
   bool rounded = false;
   for (size_t f = 0; f < nest->reduction->axes.size(); ++f) {
     const Axis axis = nest->reduction->axes[f];
+    if (nest->unsplit.count(axis.id) > 0) continue;
     int64_t divisor = 1;
     nest->ForEachIndex([&](const Index& index) { FindDivisors(index, axis, &divisor); });
     if (divisor <= 1) continue;

@@ -7,6 +7,7 @@
 #include <functional>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -62,6 +63,9 @@ struct Nest {
   // By axis: the limit of an axis that has fewer iterations in the last task of a grid that does not divide, or in the
   // last iteration of another axis, which must be a loop around it.
   std::map<int, te::Index> limits;
+  // Axes that are not split, although addresses take remainders of them: rows of rings (movement::Ring), which wrap
+  // around where they like.
+  std::set<int> unsplit;
   bool streaming_stores = false;  // movement::BlockedTranspose::streaming_stores, where that is possible
   bool LimitsUse(const te::Axis& axis) const;
 

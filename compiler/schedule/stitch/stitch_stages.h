@@ -14,12 +14,6 @@ namespace fusion {
 // phase for each stage after all.
 absl::Status StitchStages(int first, int last, InTasks in_tasks, KernelDraft* draft);
 
-inline bool HoldsProducts(InTasks in_tasks) {
-  return in_tasks == InTasks::kProducts || in_tasks == InTasks::kFiltering || in_tasks == InTasks::kHalos;
-}
-
-inline bool HoldsWindows(InTasks in_tasks) { return in_tasks == InTasks::kWindows || in_tasks == InTasks::kHalos; }
-
 }  // namespace fusion
 
 #endif  // FUSION_COMPILER_SCHEDULE_STITCH_STITCH_STAGES_H_

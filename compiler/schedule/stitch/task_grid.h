@@ -17,7 +17,8 @@ enum class InTasks : uint8_t {
   kProducts,
   kFiltering,  // the products of minimal filtering, whose axes are those of its tiles
   kWindows,    // reductions of windows, as register tiles, on the grid of kNoProducts
-  kHalos       // products and windows, where each task computes the halos that its windows need
+  kHalos,      // products and windows, where each task computes the halos that its windows need
+  kSliding     // the same along a loop over rows inside the task (slide_windows.h)
 };
 
 // The ways out of having fewer tasks than the device wants.

@@ -26,6 +26,7 @@ const TargetStrategy& CpuStrategy() {
       .points_of_an_item = 0,
       .tiles_before_tasks = false,
       .halos_by_price = false,
+      .sliding_windows = true,
       .phases_are_launches = false,
       .phases_beside = false,  // launches run at the same time (compiler/launch/concurrent_launches)
   };

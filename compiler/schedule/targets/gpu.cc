@@ -26,6 +26,7 @@ const TargetStrategy& WorkGroupStrategy() {
       .points_of_an_item = 4,
       .tiles_before_tasks = true,
       .halos_by_price = false,
+      .sliding_windows = false,
       .phases_are_launches = true,
       .phases_beside = true,
   };
@@ -42,6 +43,7 @@ const TargetStrategy& SingleItemStrategy() {
     strategy.streaming_stores = false;
     strategy.product_scratch_caches = 1;
     strategy.halos_by_price = false;
+    strategy.sliding_windows = false;
     strategy.phases_beside = true;
     return strategy;
   }();

@@ -43,6 +43,7 @@ struct TargetStrategy {
   double points_of_an_item;  // points of the last stage that keep a work-item busy between two barriers; 0: any
   bool tiles_before_tasks;   // a product's tile needs rows more than the device needs tasks
   bool halos_by_price;       // tasks may compute halos where the model finds that cheaper; else only where a plan asks
+  bool sliding_windows;      // a task may walk down rows in a loop (slide_windows.h), where a directive asks
   bool phases_are_launches;  // where the device keeps no resident work-groups
   bool phases_beside;        // a kernel may have phases that run at the same time, each in a range of a launch's tasks
 };

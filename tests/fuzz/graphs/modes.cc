@@ -68,7 +68,8 @@ const std::vector<Mode>& AllModes() {
                                       {"unfused", "none", "strict"},
                                       {"fused", "dnnfusion", "fast"},
                                       {"fused-strict", "dnnfusion", "strict"},
-                                      {"halos", "", "strict", "halos"}};
+                                      {"halos", "", "strict", "halos"},
+                                      {"windows", "", "strict", "windows"}};
     // Every other planner is a mode of its name.
     for (const std::string& planner : PlannerNames()) {
       const bool there =

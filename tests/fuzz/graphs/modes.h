@@ -19,7 +19,7 @@ struct Mode {
 };
 
 // passes-strict, passes-fast: simplify and rewrite, then interpret. unfused, fused, fused-strict: compile and run.
-// halos: chains of windows as one kernel.
+// halos, windows: chains of windows as one kernel.
 const std::vector<Mode>& AllModes();
 
 // The graph after simplifying and rewriting at a level of `math`.
