@@ -172,8 +172,9 @@ class Program {
     text_bytes_ = source.size();
     const BuildUnit unit{device_.kind, device_.march, source};
     ASSIGN_OR_RETURN(const std::vector<std::string> built, clang->Build({&unit, 1}));
+    static int libraries = 0;  // a name that was loaded once would be the same library again
     const std::string path = absl::StrCat(std::filesystem::temp_directory_path().string(), "/window_forms_",
-                                          static_cast<long long>(getpid()), ".so");
+                                          static_cast<int64_t>(getpid()), "_", ++libraries, ".so");
     std::ofstream(path, std::ios::binary) << built[0];
     void* const library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
     std::filesystem::remove(path);
