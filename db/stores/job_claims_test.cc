@@ -2,15 +2,13 @@
 // of one database, with crashes between the calls.
 #include "db/stores/job_claims.h"
 
-#include <unistd.h>
-
 #include <algorithm>
-#include <filesystem>
 #include <map>
 #include <random>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "db/stores/testing/two_openings.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -37,8 +35,8 @@ TEST(JobClaims, AClaimThatRanOutHoldsUntilAnotherClaimsTheJobAndItsAttemptsStay)
   ASSERT_TRUE(claims.Claim("j", "a", kLease, kBegin).has_value());
   EXPECT_TRUE(claims.Fail({"j", "a", 1}));
   const absl::Time late = kBegin + 2 * kLease;
-  EXPECT_THAT(claims.Lapsed("b", late), testing::ElementsAre("j"));
-  EXPECT_THAT(claims.Lapsed("a", late), testing::IsEmpty());
+  EXPECT_THAT(claims.Lapsed("b", late), ::testing::ElementsAre("j"));
+  EXPECT_THAT(claims.Lapsed("a", late), ::testing::IsEmpty());
   EXPECT_TRUE(claims.Renew({"j", "a", 1}, kLease, late)) << "nobody else has wanted it";
   EXPECT_FALSE(claims.Claim("j", "b", kLease, late).has_value());
   EXPECT_EQ(claims.Claim("j", "b", kLease, late + kLease), 2);
@@ -58,7 +56,7 @@ TEST(JobClaims, LeasesFromBeforeTheMachineWasStartedAreOver) {
   JobClaims claims;
   claims.Add("j", JobPhase::kQueued);
   ASSERT_TRUE(claims.Claim("j", "a", kLease, kBegin + absl::Hours(100)).has_value());
-  EXPECT_THAT(claims.Lapsed("b", kBegin), testing::ElementsAre("j"));
+  EXPECT_THAT(claims.Lapsed("b", kBegin), ::testing::ElementsAre("j"));
   EXPECT_EQ(claims.Claim("j", "b", kLease, kBegin), 2);
 }
 
@@ -69,7 +67,7 @@ TEST(JobClaims, ACancelledJobAndOneThatIsReleasedAreNobodys) {
   ASSERT_TRUE(claims.Claim("released", "a", kLease, kBegin).has_value());
   EXPECT_TRUE(claims.Cancel("cancelled"));
   EXPECT_FALSE(claims.Finish({"cancelled", "a", 1}, JobPhase::kSucceeded));
-  EXPECT_THAT(claims.ReleaseAll(), testing::ElementsAre("released"));
+  EXPECT_THAT(claims.ReleaseAll(), ::testing::ElementsAre("released"));
   EXPECT_FALSE(claims.Finish({"released", "a", 1}, JobPhase::kSucceeded));
   EXPECT_EQ(claims.Claim("released", "b", kLease, kBegin), 2);
   EXPECT_TRUE(claims.Finish({"waits", "", 0}, JobPhase::kFailed)) << "it waited too long";
@@ -78,8 +76,7 @@ TEST(JobClaims, ACancelledJobAndOneThatIsReleasedAreNobodys) {
 // A database that two processes have opened, and what they may do with it.
 class TwoProcesses {
  public:
-  explicit TwoProcesses(int seed) : random_(seed) { Open(); }
-  ~TwoProcesses() { Remove(); }
+  explicit TwoProcesses(int seed) : random_(seed) {}
 
   void Step() {
     switch (Below(12)) {
@@ -106,7 +103,7 @@ class TwoProcesses {
         if (Below(2) == 0) return Cancel();
         return ReleaseAll();
       case 9:
-        if (Below(2) == 0) return Crash();
+        if (Below(2) == 0) return openings_.Crash();
         break;
       default:
         break;
@@ -139,7 +136,7 @@ class TwoProcesses {
  private:
   int Below(int n) { return static_cast<int>(random_() % static_cast<unsigned>(n)); }
   std::string What() const { return absl::StrCat("call ", calls_, ": "); }
-  Store& store() { return *stores_[calls_ % 2]; }
+  Store& store() { return openings_.of(calls_ % 2); }
   std::string Claimant() { return Below(2) == 0 ? "a" : "b"; }
   // Draws a job, and for `claim_` mostly its latest claim, sometimes an older one or another's.
   std::string Job() {
@@ -207,40 +204,9 @@ class TwoProcesses {
         << What() << call << " " << claim_.job << ": " << status;
   }
 
-  // Both processes die: their files are as they are in this moment.
-  void Crash() {
-    const std::string before = path_;
-    path_ = NewPath();
-    for (const char* suffix : {"", "-wal"}) {
-      std::error_code none_yet;
-      std::filesystem::copy_file(before + suffix, path_ + suffix, none_yet);
-    }
-    const std::string after = std::exchange(path_, before);
-    Remove();
-    path_ = after;
-    Open();
-  }
-  static std::string NewPath() {
-    static int count = 0;
-    return absl::StrCat(testing::TempDir(), "claims-", getpid(), "-", count++);
-  }
-  void Open() {
-    if (path_.empty()) path_ = NewPath();
-    for (auto& store : stores_) {
-      SqliteStoreOptions options;
-      options.clock = [this] { return now_; };
-      store = OpenSqliteStore(path_, std::move(options)).value();
-    }
-  }
-  void Remove() {
-    for (auto& store : stores_) store.reset();
-    for (const char* suffix : {"", "-wal", "-shm"}) std::filesystem::remove(path_ + suffix);
-  }
-
   std::mt19937 random_;
   absl::Time now_ = kBegin;
-  std::string path_;
-  std::unique_ptr<Store> stores_[2];
+  testing::TwoOpenings openings_{[this] { return now_; }};
   JobClaims claims_;
   std::map<std::string, JobClaim> last_;  // by job
   JobClaim claim_;
@@ -254,7 +220,7 @@ TEST(JobClaims, SqliteDoesWhatTheySay) {
     for (int step = 0; step < 120; ++step) {
       processes.Step();
       if (step % 10 == 9) processes.Compare();
-      ASSERT_FALSE(testing::Test::HasFatalFailure()) << "seed " << seed << ", step " << step;
+      ASSERT_FALSE(::testing::Test::HasFatalFailure()) << "seed " << seed << ", step " << step;
     }
     claimed += processes.claimed(), refused += processes.refused(), taken_over += processes.taken_over();
   }

@@ -54,11 +54,10 @@ class SqliteStore : public Store {
   absl::StatusOr<std::optional<ResultRow>> FindResult(const std::string& key) override;
   absl::Status PutResult(const ResultRow& result) override;
 
-  absl::Status PutTasks(absl::Span<const TaskRow> tasks, const AcceptedRows& accepted) override;
+  absl::StatusOr<std::vector<TaskAnswer>> CallTasks(absl::Span<const TaskCall> calls, int64_t now_ms) override;
   absl::StatusOr<std::optional<TaskRow>> FindTask(const std::string& key) override;
   absl::StatusOr<std::vector<TaskRow>> UnfinishedTasks() override;
   absl::StatusOr<int64_t> LastFence() override;
-  absl::Status CancelUnfinishedTasks() override;
 
   absl::StatusOr<std::vector<std::vector<BuildRow>>> FindBuilds(absl::Span<const std::string> keys) override;
 

@@ -12,13 +12,14 @@
 
 #include "db/sqlite/connection.h"
 #include "db/stores/store.h"
+#include "db/stores/testing/add_rows.h"
 #include "gtest/gtest.h"
 
 namespace fusion {
 namespace {
 
 TEST(SqliteStore, AcknowledgedRowsSurviveKill) {
-  const std::string path = testing::TempDir() + "killed.db";
+  const std::string path = ::testing::TempDir() + "killed.db";
   for (const char* suffix : {"", "-wal", "-shm"}) std::filesystem::remove(path + suffix);
   int acknowledged[2];
   ASSERT_EQ(pipe(acknowledged), 0);
@@ -51,7 +52,7 @@ TEST(SqliteStore, AcknowledgedRowsSurviveKill) {
 }
 
 TEST(SqliteStore, ALargeDatabaseIsCheckedWhileItIsInUse) {
-  const std::string path = testing::TempDir() + "large.db";
+  const std::string path = ::testing::TempDir() + "large.db";
   for (const char* suffix : {"", "-wal", "-shm"}) std::filesystem::remove(path + suffix);
   SqliteStoreOptions large;
   large.most_checked_bytes = 0;
@@ -86,7 +87,7 @@ TEST(SqliteStore, ALargeDatabaseIsCheckedWhileItIsInUse) {
 
 // A new store, and the statements that it prepares.
 struct StatementRecorder {
-  explicit StatementRecorder(const std::string& name) : path(testing::TempDir() + name) {
+  explicit StatementRecorder(const std::string& name) : path(::testing::TempDir() + name) {
     for (const char* suffix : {"", "-wal", "-shm"}) std::filesystem::remove(path + suffix);
     SqliteStoreOptions options;
     options.on_statement = [this](const std::string& sql) {
@@ -110,7 +111,7 @@ TEST(SqliteStore, NoQuestionScansTheMeasurements) {
   MeasurementRow row{"q", "m", "dev", "Conv", 1, 1, 1, 1, {1}, "w", "clang", 1, 5, "workload", "structure", "tile=1"};
   row.task = "t";
   ASSERT_TRUE(store->PutWorker({"w", "host", "cpu", "dev", "{}", 1}).ok());
-  ASSERT_TRUE(store->PutTasks({}, {.measurements = {row}}).ok());
+  ASSERT_TRUE(testing::AddRows(*store, {.measurements = {row}}).ok());
   row.workload = "another workload", row.question_key = "q2", row.item = 1;
   ASSERT_TRUE(store->MergeMeasurements({row}).ok());
   EXPECT_TRUE(store->MedianLatencies({"q"})->at(0).has_value());

@@ -10,6 +10,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "db/stores/testing/add_rows.h"
 #include "proto/compile.pb.h"
 #include "runtime/base/sha256.h"
 #include "server/testing/temporary_state.h"
@@ -125,7 +126,7 @@ TEST_F(RetentionTest, AfterManyTrialsFilesEqualLiveRows) {
     accepted.builds.push_back({Sha256Hex(task.id), binary, i % 100 == 0 ? used_ms : hour_ago});
   }
   ASSERT_TRUE(state_.store().PutBlobs(blobs).ok());
-  ASSERT_TRUE(state_.store().PutTasks(tasks, accepted).ok());
+  ASSERT_TRUE(testing::Add(state_.store(), tasks, accepted).ok());
   const Retention::Collected collected = Collect(absl::Minutes(30));
   EXPECT_EQ(collected.rows.tasks, kTrials - kTrials / 100);
   EXPECT_EQ(collected.rows.builds, kTrials - kTrials / 100);
@@ -215,7 +216,7 @@ TEST_F(RetentionTest, PruningRemovesOldMeasurementsOfADevice) {
   for (const char* device : {"a", "a", "b"}) {
     row.device_fingerprint = device;
     row.time_ms += 10;
-    ASSERT_TRUE(state_.store().PutTasks({}, {.measurements = {row}}).ok());
+    ASSERT_TRUE(testing::AddRows(state_.store(), {.measurements = {row}}).ok());
   }
   EXPECT_EQ(*retention_.Prune({20, ""}), 1);
   EXPECT_EQ(*retention_.Prune({100, "a"}), 1);

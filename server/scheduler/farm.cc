@@ -23,6 +23,12 @@ std::string ModelRequirement(const std::string& kind, const std::string& fingerp
   return absl::StrCat("models:", kind, ":", fingerprint);
 }
 
+LogLine TaskLine(LogLevel level, std::string message, const TaskRow& task, const std::string& worker) {
+  return {level,
+          std::move(message),
+          {{"job", task.job}, {"task", task.id}, {"worker", worker}, {"description", task.description}}};
+}
+
 std::string LocalWorkerName(const std::string& kind) { return kind == "cpu" ? "local" : absl::StrCat("local-", kind); }
 bool IsLocalWorkerName(const std::string& name) { return name == "local" || absl::StartsWith(name, "local-"); }
 
@@ -43,13 +49,6 @@ std::set<std::string> OffersOf(const AttachedWorker& worker) {
 }
 
 constexpr absl::Duration kMaxHold = absl::Seconds(50);
-constexpr absl::Duration kPumpInterval = absl::Milliseconds(250);
-
-LogLine TaskLine(LogLevel level, std::string message, const TaskRow& task, const std::string& worker) {
-  return {level,
-          std::move(message),
-          {{"job", task.job}, {"task", task.id}, {"worker", worker}, {"description", task.description}}};
-}
 
 }  // namespace
 
@@ -72,6 +71,7 @@ Farm::~Farm() { Stop(); }
 absl::Status Farm::Restore() {
   ASSIGN_OR_RETURN(const int64_t last_fence, store_->LastFence());
   ASSIGN_OR_RETURN(std::vector<TaskRow> rows, store_->UnfinishedTasks());
+  const std::vector<TaskRow> as_stored = rows;
   for (TaskRow& row : rows) {
     if (row.state != TaskPhase::kLeased) continue;
     ASSIGN_OR_RETURN(std::optional<WorkerRow> worker, store_->FindWorker(row.worker));
@@ -84,7 +84,9 @@ absl::Status Farm::Restore() {
   absl::MutexLock lock(&mutex_);
   for (const DrainedWorkerRow& worker : drained) drained_[worker.name] = worker;
   scheduler_.StartAfter(last_fence);
-  for (const TaskRow& row : rows) {
+  for (size_t i = 0; i < rows.size(); ++i) {
+    const TaskRow& row = rows[i];
+    stored_.Restore(as_stored[i], clock_());
     scheduler_.Restore(row, clock_());
     if (artifacts_->payloads().Find(row.payload_digest).has_value()) payload_of_[row.id] = row.payload_digest;
   }
@@ -201,9 +203,10 @@ void Farm::Take(const std::string& task_id, std::vector<Opinion> opinions) {
   const auto append = [](auto& all, auto& some) { std::move(some.begin(), some.end(), std::back_inserter(all)); };
   for (Opinion& opinion : opinions) {
     AcceptedRows& rows = opinion.accepted.rows;
-    append(accepted_.measurements, rows.measurements);
-    append(accepted_.comparisons, rows.comparisons);
-    append(accepted_.builds, rows.builds);
+    AcceptedRows& accepted = accepted_[task_id];
+    append(accepted.measurements, rows.measurements);
+    append(accepted.comparisons, rows.comparisons);
+    append(accepted.builds, rows.builds);
   }
   results_[task_id] = std::make_shared<const std::string>(std::move(opinions.back().result));
 }
@@ -345,131 +348,6 @@ void Farm::HungUp(const std::string& worker_id, const std::shared_ptr<std::atomi
   if (latest == latest_call_.end() || latest->second != gone) return;
   latest_call_.erase(latest);
   scheduler_.Disconnected(worker_id, clock_());
-  changed_.SignalAll();
-}
-
-void Farm::Pump() {
-  bool last = false;
-  while (!last) {
-    {
-      absl::MutexLock lock(&mutex_);
-      if (!pump_pending_) threads_->WaitFor(&pump_wanted_, &mutex_, kPumpInterval);
-      pump_pending_ = false;
-      // The last round answers every poll that is held. Later polls are refused at once, so that workers that ask again
-      // without a pause cannot keep the server from stopping.
-      last = pump_ended_ = stopping_;
-    }
-    PumpOnce();
-  }
-}
-
-void Farm::PumpOnce() {
-  Round round = Decide();
-  const absl::Status saved = StoreRows(round);
-  Publish(saved, &round);
-  DrainSuspects(round);
-}
-
-Farm::Round Farm::Decide() {
-  Round round;
-  absl::MutexLock lock(&mutex_);
-  const absl::Time now = clock_();
-  round.stopping = stopping_;
-  round.failures_of_a_suspect = scheduler_.config().failures_of_a_suspect;
-  // This round may be late, because the store or the machine stood still. Calls that have arrived meanwhile count
-  // first, and nobody loses a lease for calls that this server could not take.
-  if (const absl::Duration late = now - last_tick_; late > scheduler_.config().heartbeat) scheduler_.Extend(late);
-  last_tick_ = now;
-  std::vector<bool> renewed;
-  for (const HeldPoll& held : polls_) {
-    const FarmPoll& poll = held.poll;
-    renewed.push_back(poll.IsHeartbeat() &&
-                      scheduler_.Renew(poll.worker_id, poll.task_id, poll.fence, poll.stage, now));
-  }
-  scheduler_.Tick(now);
-  LookAtWindows(&round);
-  SettleStranded(now);
-  std::vector<HeldPoll> still_held;
-  for (size_t i = 0; i < polls_.size(); ++i) {
-    std::optional<FarmAnswer> answer = AnswerTo(polls_[i], renewed[i], now, &round);
-    if (answer.has_value()) {
-      round.answers.emplace_back(std::move(polls_[i].poll.reply), *std::move(answer));
-    } else {
-      still_held.push_back(std::move(polls_[i]));
-    }
-  }
-  polls_ = std::move(still_held);
-  round.rows = scheduler_.TakeChanged();
-  round.accepted = std::exchange(accepted_, {});
-  round.results = std::exchange(results_, {});
-  const int64_t wall_ms = absl::ToUnixMillis(absl::Now());
-  for (TaskRow& row : round.rows) row.updated_ms = wall_ms;
-  UpdateMetrics();
-  return round;
-}
-
-std::optional<FarmAnswer> Farm::AnswerTo(const HeldPoll& held, bool renewed, absl::Time now, Round* round) {
-  const FarmPoll& poll = held.poll;
-  FarmAnswer answer;
-  if (poll.IsHeartbeat()) {
-    if (renewed && scheduler_.Holds(poll.worker_id, poll.task_id, poll.fence)) {
-      answer.task = *scheduler_.Find(poll.task_id);
-    }
-  } else if (!round->stopping && !poll.gone->load()) {
-    answer.task = scheduler_.Assign(poll.worker_id, now);
-    if (answer.task.has_value()) {
-      round->leased.push_back(TaskLine(LogLevel::kDebug, "task leased", *answer.task, poll.worker_id));
-    }
-  }
-  if (answer.task.has_value()) {
-    answer.next_sync = scheduler_.config().heartbeat;
-    return answer;
-  }
-  if (!round->stopping && held.until > now && !poll.gone->load()) return std::nullopt;
-  answer.next_sync = round->stopping                        ? absl::Seconds(1)
-                     : poll.max_wait > absl::ZeroDuration() ? absl::ZeroDuration()
-                                                            : scheduler_.config().heartbeat;
-  return answer;
-}
-
-absl::Status Farm::StoreRows(const Round& round) {
-  absl::Status saved = store_->PutTasks(round.rows, round.accepted);
-  if (observer_) observer_(saved);
-  if (!saved.ok()) {
-    log_({LogLevel::kError,
-          "cannot store the state of tasks; workers wait until it can be stored",
-          {{"error", saved.ToString()}}});
-  }
-  bool stopping = round.stopping;
-  while (!saved.ok() && !stopping) {
-    threads_->Sleep(absl::Seconds(1));
-    saved = store_->PutTasks(round.rows, round.accepted);
-    if (observer_) observer_(saved);
-    absl::MutexLock lock(&mutex_);
-    stopping = stopping_;
-  }
-  return saved;
-}
-
-void Farm::Publish(const absl::Status& saved, Round* round) {
-  for (const LogLine& line : round->leased) log_(line);
-  for (auto& [reply, answer] : round->answers) {
-    if (!saved.ok()) answer.status = saved;
-    reply(answer);
-  }
-  if (round->rows.empty()) return;
-  absl::MutexLock lock(&mutex_);
-  for (TaskRow& row : round->rows) {
-    if (!saved.ok() || row.state <= TaskPhase::kLeased) continue;
-    const TaskRow* live = scheduler_.Find(row.id);
-    if (live != nullptr && live->state <= TaskPhase::kLeased) continue;  // another task has taken over the id
-    if (const auto payload = payload_of_.find(row.id); payload != payload_of_.end()) {
-      artifacts_->payloads().Drop(payload->second);
-      payload_of_.erase(payload);
-    }
-    if (live != nullptr) durable_[row.id] = {row, std::move(round->results[row.id])};
-  }
-  std::erase_if(durable_, [&](const auto& entry) { return scheduler_.Find(entry.first) == nullptr; });
   changed_.SignalAll();
 }
 

@@ -1,7 +1,8 @@
 // Farm: the scheduler with its thread, its store and its waiters. Compilations ask it to run tasks, and block; workers
-// poll it for work. One pump thread stores every change of the scheduler in one transaction, with what results have
-// found out, and only then answers polls and wakes compilations. A crash therefore loses nothing that was visible
-// outside. A task costs at most three commits and no other sync: when it is queued, leased and done.
+// poll it for work. One pump thread stores every change of the scheduler, as claims (db/stores/task_calls.h) with what
+// results have found out, in one transaction, and only then answers polls and wakes compilations. A crash therefore
+// loses nothing that was visible outside. A task costs at most three commits and no other sync: when it is queued,
+// leased and done.
 #ifndef FUSION_SERVER_SCHEDULER_FARM_H_
 #define FUSION_SERVER_SCHEDULER_FARM_H_
 
@@ -30,6 +31,7 @@
 #include "server/scheduler/judge.h"
 #include "server/scheduler/scheduler.h"
 #include "server/scheduler/steady_cond_var.h"
+#include "server/scheduler/stored_tasks.h"
 #include "server/scheduler/testimony.h"
 #include "server/scheduler/threads.h"
 
@@ -56,6 +58,8 @@ struct FarmBuilder {
 
   std::string Requirement() const;  // that only its workers offer
 };
+
+LogLine TaskLine(LogLevel level, std::string message, const TaskRow& task, const std::string& worker);
 
 struct FarmTask {
   TaskType kind = TaskType::kBuild;
@@ -221,8 +225,8 @@ class Farm {
   // The decisions of a round, before anybody sees any of them.
   struct Round {
     std::vector<std::pair<std::function<void(const FarmAnswer&)>, FarmAnswer>> answers;
-    std::vector<TaskRow> rows;  // that changed
-    AcceptedRows accepted;
+    std::vector<TaskRow> rows;                                          // that changed
+    std::vector<TaskCall> calls;                                        // by which the store follows
     std::map<std::string, std::shared_ptr<const std::string>> results;  // of rows that are done, by id
     std::vector<LogLine> leased;
     std::vector<DueQuarantine> quarantines;
@@ -235,8 +239,10 @@ class Farm {
   // Returns nothing where the poll waits on.
   std::optional<FarmAnswer> AnswerTo(const HeldPoll& held, bool renewed, absl::Time now, Round* round)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Tries until the rows are stored, or until the farm stops.
-  absl::Status StoreRows(const Round& round);
+  // Makes the calls until they are stored, or until the farm stops.
+  absl::Status StoreRound(Round* round);
+  // The answers of the store to the round's calls. Only where another server has the same store they change the round.
+  void TakeAnswers(const std::vector<TaskAnswer>& answers, Round* round);
   void Publish(const absl::Status& saved, Round* round);
   // The content of a finished poll: rows, or the error of the attempt.
   struct Delivery;
@@ -314,6 +320,7 @@ class Farm {
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
   bool pump_ended_ ABSL_GUARDED_BY(mutex_) = false;
   Scheduler scheduler_ ABSL_GUARDED_BY(mutex_);
+  StoredTasks stored_ ABSL_GUARDED_BY(mutex_);
   std::function<bool()> draw_;
   mutable Judge judge_ ABSL_GUARDED_BY(mutex_);
   std::map<std::string, AttachedWorker> attached_ ABSL_GUARDED_BY(mutex_);
@@ -325,7 +332,7 @@ class Farm {
   std::map<std::string, std::string> payload_of_
       ABSL_GUARDED_BY(mutex_);  // digests, by the id of a task that is not final
   // These belong to tasks that are done and not stored yet.
-  AcceptedRows accepted_ ABSL_GUARDED_BY(mutex_);
+  std::map<std::string, AcceptedRows> accepted_ ABSL_GUARDED_BY(mutex_);                       // by task id
   std::map<std::string, std::shared_ptr<const std::string>> results_ ABSL_GUARDED_BY(mutex_);  // by task id
   SchedulerCounts reported_ ABSL_GUARDED_BY(mutex_);
   std::map<std::string, DrainedWorkerRow> drained_ ABSL_GUARDED_BY(mutex_);  // by name

@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/synchronization/notification.h"
+#include "db/stores/testing/add_rows.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "runtime/log/log.h"
@@ -282,7 +283,7 @@ TEST_F(FarmBuildsTest, AToolchainThatDoesNotReproduceIsNotChecked) {
 TEST_F(FarmBuildsTest, AnotherToolchainBuildsAgain) {
   const std::string old = state_.artifacts().PutAll({"old binary"})->at(0).digest;
   const BuildRow row = {BuildUnitKey({"cpu", "x86-64-v3", "x"}), old, 1, "clang 13", "t0", true, true};
-  ASSERT_TRUE(state_.store().PutTasks({}, {.builds = {row}}).ok());
+  ASSERT_TRUE(testing::AddRows(state_.store(), {.builds = {row}}).ok());
   EXPECT_THAT(Build({"x"}).value(), ElementsAre("old binary"));
   Attach({"a", "t1"}, Honest);
   EXPECT_THAT(Build({"x"}).value(), ElementsAre("binary of x"));

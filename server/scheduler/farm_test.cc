@@ -18,6 +18,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/synchronization/notification.h"
+#include "db/stores/testing/add_rows.h"
 #include "runtime/base/sha256.h"
 #include "server/testing/forwarding_store.h"
 #include "server/testing/temporary_state.h"
@@ -32,17 +33,17 @@ using ::testing::HasSubstr;
 class BadStore : public testing::ForwardingStore {
  public:
   using ForwardingStore::ForwardingStore;
-  absl::Status PutTasks(absl::Span<const TaskRow> tasks, const AcceptedRows& accepted) override {
+  absl::StatusOr<std::vector<TaskAnswer>> CallTasks(absl::Span<const TaskCall> calls, int64_t now_ms) override {
     absl::MutexLock lock(&mutex_);
     ++puts_;
     mutex_.Await(absl::Condition(&goes_on_));
-    return ForwardingStore::PutTasks(tasks, accepted);
+    return ForwardingStore::CallTasks(calls, now_ms);
   }
   absl::StatusOr<int64_t> LastFence() override {
     if (unreadable) return absl::UnavailableError("cannot read");
     return ForwardingStore::LastFence();
   }
-  // From its next call on, PutTasks waits until GoOn.
+  // From its next call on, CallTasks waits until GoOn.
   void StandStill() {
     absl::MutexLock lock(&mutex_);
     goes_on_ = false;
@@ -370,10 +371,10 @@ TEST_F(FarmTest, WorkersThatCouldNotBeHeardWhileTheMachineStoodStillKeepTheirTas
 
 TEST_F(FarmTest, FencesRiseOverRestartsWhateverBecameOfTheRows) {
   TaskRow row;
-  row.id = "t-a", row.key = "key", row.fence = 41, row.state = TaskPhase::kDone;
-  ASSERT_TRUE(state_.store().PutTasks({row}).ok());
-  row.id = "t-a+", row.fence = 0, row.state = TaskPhase::kQueued;  // the key is asked for again
-  ASSERT_TRUE(state_.store().PutTasks({row}).ok());
+  row.id = "t-a", row.key = "key", row.state = TaskPhase::kDone;
+  ASSERT_TRUE(testing::Add(state_.store(), {row}).ok());
+  row.id = "t-a+", row.state = TaskPhase::kQueued;  // the key is asked for again
+  ASSERT_TRUE(testing::Add(state_.store(), {row}).ok());
   ASSERT_TRUE(farm_.Restore().ok());
   farm_.Start();
   Attach();
@@ -382,11 +383,39 @@ TEST_F(FarmTest, FencesRiseOverRestartsWhateverBecameOfTheRows) {
   ask.max_wait = absl::Seconds(30);
   const std::optional<TaskRow> task = Poll(ask).task;
   ASSERT_TRUE(task.has_value());
-  EXPECT_EQ(task->fence, 42);
+  EXPECT_EQ(task->fence, 2);
   FarmPoll done;
   done.task_id = task->id, done.fence = task->fence, done.finished = true, done.result = "done";
   Poll(done);
   compilation.join();
+}
+
+// Another server with the same store has a worker that was given the task.
+TEST_F(FarmTest, ATaskThatTheStoreHasGivenToAnotherIsGivenToNobody) {
+  farm_.Start();
+  Attach();
+  std::thread compilation([&] { EXPECT_EQ(farm_.RunAll({Task("shared")}, {})->at(0).result, "done"); });
+  std::vector<TaskRow> rows;
+  while (rows.empty()) rows = state_.store().UnfinishedTasks().value();
+  const auto call = [&](const TaskCall& one) { return state_.store().CallTasks({one}, 1)->at(0); };
+  for (int64_t fence = 1; fence <= 2; ++fence) {  // of which this farm's scheduler knows nothing
+    ASSERT_EQ(call(ClaimTask{rows[0].id, "elsewhere", absl::Minutes(1)}).fence, fence);
+    if (fence == 1) ASSERT_TRUE(call(FailTask{{rows[0].id, "elsewhere", fence}}).held);
+  }
+  FarmPoll ask;
+  EXPECT_FALSE(Poll(ask).task.has_value()) << "it is another's";
+  ASSERT_TRUE(call(FailTask{{rows[0].id, "elsewhere", 2}}).held);
+  EXPECT_FALSE(Poll(ask).task.has_value()) << "as far as this farm knows";
+  Advance(absl::Seconds(31));
+  ask.max_wait = absl::Seconds(30);
+  const std::optional<TaskRow> task = Poll(ask).task;
+  ASSERT_TRUE(task.has_value());
+  EXPECT_EQ(task->fence, 3) << "the store's, not this scheduler's second";
+  FarmPoll done;
+  done.task_id = task->id, done.fence = task->fence, done.finished = true, done.result = "done";
+  Poll(done);
+  compilation.join();
+  EXPECT_EQ(state_.store().FindTask(task->key).value()->state, TaskPhase::kDone);
 }
 
 TEST_F(FarmTest, ATaskIsStoredWithWhatItFoundOutAndLeavesNoFile) {
@@ -460,8 +489,9 @@ TEST_F(FarmTest, AfterARestartPayloadsOfUnfinishedTasksAreThereOrMadeAgain) {
   kept.id = "t-kept", kept.key = Task("a").key, kept.payload_digest = payloads.Put("payload of a").value();
   lost.id = "t-lost", lost.key = Task("b").key, lost.payload_digest = Sha256Hex("an older payload of b");
   for (TaskRow* row : {&kept, &lost}) row->requirement = BuildRequirement("cpu"), row->timeout_ms = 120000;
-  kept.state = TaskPhase::kLeased, kept.worker = "w1", kept.fence = 5, kept.attempts = 1, kept.description = "a";
-  ASSERT_TRUE(state_.store().PutTasks({kept, lost}).ok());
+  kept.state = TaskPhase::kLeased, kept.worker = "w1", kept.description = "a";
+  ASSERT_TRUE(testing::Add(state_.store(), {kept, lost}).ok());
+  kept.fence = 1;
   const std::string over = payloads.Put("payload of a task that is over").value();
   // The next start. The files have no user until the tasks are restored.
   const auto artifacts = ArtifactStore::Open(state_.folder() + "/blobs", &state_.store()).value();

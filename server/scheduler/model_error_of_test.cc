@@ -5,6 +5,7 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
+#include "db/stores/testing/add_rows.h"
 #include "server/testing/temporary_state.h"
 
 namespace fusion {
@@ -24,9 +25,9 @@ MeasurementRow Row(int question, double model_ns, double median_ns, const std::s
 
 TEST(ModelErrorOf, IsThatOfTheDevicesQuestionsWithAnEstimate) {
   testing::TemporaryState state;
-  ASSERT_TRUE(state.store()
-                  .PutTasks({}, {.measurements = {Row(1, 100, 200, "a"), Row(2, 300, 600, "a"), Row(3, 50, 100, "a"),
-                                                  Row(4, 0, 700, "a"), Row(5, 10, 1000, "b")}})
+  ASSERT_TRUE(testing::AddRows(state.store(),
+                               {.measurements = {Row(1, 100, 200, "a"), Row(2, 300, 600, "a"), Row(3, 50, 100, "a"),
+                                                 Row(4, 0, 700, "a"), Row(5, 10, 1000, "b")}})
                   .ok());
   const auto error = ModelErrorOf(state.store(), "a");
   ASSERT_TRUE(error.ok()) << error.status();

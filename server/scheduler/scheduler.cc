@@ -112,39 +112,6 @@ const TaskRow* Scheduler::Find(const std::string& task_id) const {
   return it == tasks_.end() ? nullptr : &it->second.row;
 }
 
-void Scheduler::Seen(const std::string& worker_id, std::set<std::string> offers, bool draining, absl::Time now) {
-  const auto [entry, is_new] = workers_.try_emplace(worker_id);
-  LiveWorker& worker = entry->second;
-  worker.view.id = worker_id;
-  worker.view.offers = std::move(offers);
-  worker.says_draining = draining;
-  worker.view.draining = draining || worker.kept_from_tasks;
-  worker.view.last_seen = now;
-  worker.connected = true;
-  if (is_new) {  // may hold a lease from before a restart
-    for (const auto& [id, task] : tasks_) {
-      if (task.row.state == TaskPhase::kLeased && task.row.worker == worker_id) worker.view.task_id = id;
-    }
-  }
-}
-
-void Scheduler::KeepFromTasks(const std::string& worker_id, bool keep) {
-  auto it = workers_.find(worker_id);
-  if (it == workers_.end()) return;
-  it->second.kept_from_tasks = keep;
-  it->second.view.draining = it->second.says_draining || keep;
-}
-
-void Scheduler::SetSource(const std::string& worker_id, const std::string& source) {
-  const auto it = workers_.find(worker_id);
-  if (it != workers_.end()) it->second.source = source;
-}
-
-void Scheduler::Disconnected(const std::string& worker_id, absl::Time now) {
-  auto it = workers_.find(worker_id);
-  if (it != workers_.end()) it->second.connected = false, it->second.gone_at = now;
-}
-
 bool Scheduler::Holds(const std::string& worker_id, const std::string& task_id, int64_t fence) const {
   auto it = tasks_.find(task_id);
   return it != tasks_.end() && it->second.row.state == TaskPhase::kLeased && it->second.row.fence == fence &&
@@ -164,23 +131,6 @@ bool Scheduler::Renew(const std::string& worker_id, const std::string& task_id, 
 void Scheduler::EndLease(LiveTask& task) {
   auto worker = workers_.find(task.row.worker);
   if (worker != workers_.end() && worker->second.view.task_id == task.row.id) worker->second.view.task_id.clear();
-}
-
-void Scheduler::Compare(const std::string& worker_id, const std::string& key) {
-  if (const auto own = workers_.find(worker_id); own != workers_.end()) {
-    own->second.failed.clear();
-    own->second.done_by_others = 0;
-  }
-  const auto task = by_key_.find(key);
-  if (task == by_key_.end()) return;
-  for (const std::string& id : tasks_.at(task->second).tried) {
-    const auto other = workers_.find(id);
-    if (other == workers_.end() || other->second.failed.erase(key) == 0) continue;
-    if (++other->second.done_by_others < config_.failures_of_a_suspect) continue;
-    suspects_.push_back(id);
-    other->second.failed.clear();
-    other->second.done_by_others = 0;
-  }
 }
 
 bool Scheduler::Complete(const std::string& worker_id, const std::string& task_id, int64_t fence, absl::Time now) {
@@ -220,6 +170,22 @@ bool Scheduler::LosePayload(const std::string& worker_id, const std::string& tas
   return true;
 }
 
+void Scheduler::TakeFence(const std::string& task_id, int64_t fence) {
+  last_fence_ = std::max(last_fence_, fence);
+  const auto task = tasks_.find(task_id);
+  if (task != tasks_.end()) task->second.row.fence = fence;
+}
+
+void Scheduler::LoseClaim(const std::string& task_id, absl::Time now) {
+  const auto found = tasks_.find(task_id);
+  if (found == tasks_.end() || found->second.row.state != TaskPhase::kLeased) return;
+  LiveTask& task = found->second;
+  --task.row.attempts;
+  task.not_before = now + config_.lease;
+  EndLease(task);
+  Change(task, TaskPhase::kQueued, now);
+}
+
 bool Scheduler::Again(const std::string& worker_id, const std::string& task_id, int64_t fence,
                       const std::string& evidence, bool refused, absl::Time now) {
   if (!Holds(worker_id, task_id, fence)) return false;
@@ -240,28 +206,6 @@ bool Scheduler::Again(const std::string& worker_id, const std::string& task_id, 
   EndLease(task);
   Change(task, TaskPhase::kQueued, now);
   return true;
-}
-
-bool Scheduler::SomebodyMay(const LiveTask& task, const std::string& but, absl::Time now) const {
-  return std::any_of(workers_.begin(), workers_.end(), [&](const auto& entry) {
-    const LiveWorker& worker = entry.second;
-    // Two heartbeats are longer than a worker pauses before it connects again.
-    const bool here = worker.connected ? IsLive(worker.view, now) : now - worker.gone_at <= 2 * config_.heartbeat;
-    return here && !worker.view.draining && worker.view.offers.count(task.row.requirement) > 0 &&
-           task.heard.count(worker.source) == 0 && (but.empty() || worker.source != but);
-  });
-}
-
-bool Scheduler::IsStranded(const std::string& task_id, absl::Time now) const {
-  const auto task = tasks_.find(task_id);
-  return task != tasks_.end() && task->second.row.state == TaskPhase::kQueued && !SomebodyMay(task->second, "", now);
-}
-
-bool Scheduler::AnotherMay(const std::string& task_id, absl::Time now) const {
-  const auto task = tasks_.find(task_id);
-  if (task == tasks_.end()) return false;
-  const auto holder = workers_.find(task->second.row.worker);
-  return SomebodyMay(task->second, holder == workers_.end() ? "" : holder->second.source, now);
 }
 
 void Scheduler::CompleteQueued(const std::string& task_id, const std::string& worker_id, absl::Time now) {
@@ -323,6 +267,7 @@ void Scheduler::Poison(LiveTask& task, const std::string& evidence, absl::Time n
 
 bool Scheduler::MayTry(const LiveTask& task, const LiveWorker& worker, absl::Time now) const {
   if (task.waiters() == 0) return false;  // restored, and nobody has asked for it again yet
+  if (now < task.not_before) return false;
   if (task.lacks_payload || task.heard.count(worker.source) > 0) return false;
   if (!task.tried.count(worker.view.id)) return true;
   return std::none_of(workers_.begin(), workers_.end(), [&](const auto& entry) {
@@ -426,41 +371,8 @@ std::vector<TaskRow> Scheduler::TakeChanged() {
     if (IsFinalTask(it->second.row) && it->second.waiters() == 0 && !IsUnasked(it->second.row)) tasks_.erase(it);
   }
   changed_.clear();
+  std::stable_partition(rows.begin(), rows.end(), IsFinalTask);
   return rows;
-}
-
-bool Scheduler::IsLive(const WorkerView& worker, absl::Time now) const {
-  auto it = workers_.find(worker.id);
-  return it != workers_.end() && it->second.connected && now - worker.last_seen <= 2 * config_.lease;
-}
-
-int Scheduler::WorkersThatOffer(const std::string& requirement, absl::Time now) const {
-  return static_cast<int>(std::count_if(workers_.begin(), workers_.end(), [&](const auto& entry) {
-    const WorkerView& worker = entry.second.view;
-    return !worker.draining && IsLive(worker, now) && worker.offers.count(requirement) > 0;
-  }));
-}
-
-std::vector<WorkerView> Scheduler::Workers() const {
-  std::vector<WorkerView> views;
-  for (const auto& [id, worker] : workers_) views.push_back(worker.view);
-  return views;
-}
-
-std::map<std::string, int> Scheduler::QueuedTasks() const {
-  std::map<std::string, int> queued;
-  for (const auto& [id, task] : tasks_) {
-    if (task.row.state == TaskPhase::kQueued && task.waiters() > 0) ++queued[task.row.device_kind];
-  }
-  return queued;
-}
-
-absl::Duration Scheduler::OldestQueuedAge(absl::Time now) const {
-  absl::Duration oldest;
-  for (const auto& [id, task] : tasks_) {
-    if (task.row.state == TaskPhase::kQueued && task.waiters() > 0) oldest = std::max(oldest, now - task.queued_at);
-  }
-  return oldest;
 }
 
 }  // namespace fusion

@@ -1,6 +1,7 @@
 // Scheduler: decides which worker does which task next. It is a pure state machine without thread, clock or store. The
-// caller passes the time, stores what TakeChanged() returns before any of it becomes visible outside, and locks. The
-// times that it passes are those of a steady clock: only their differences mean something.
+// caller passes the time, brings the store to what TakeChanged() returns before any of it becomes visible outside
+// (stored_tasks.h), and locks. The times that it passes are those of a steady clock: only their differences mean
+// something.
 //
 // A task waits in state kQueued until a worker that offers its requirement asks for work. Owners of jobs take turns,
 // and priorities order the tasks of one (task_queue.h). The worker leases it under a fence number that no earlier lease
@@ -107,6 +108,11 @@ class Scheduler {
   // gets the task until GivePayload. A task whose payload is lost more often than `max_attempts` is poisoned.
   bool LosePayload(const std::string& worker_id, const std::string& task_id, int64_t fence, absl::Time now);
 
+  // The store's word about a lease that Assign has given and nobody has heard of yet, or that was to be renewed: it has
+  // another fence, or it is another scheduler's. The attempt is then none, and the task waits for a lease.
+  void TakeFence(const std::string& task_id, int64_t fence);
+  void LoseClaim(const std::string& task_id, absl::Time now);
+
   // The result does not count alone (judge.h): another source has to measure it. The attempt does not count for the
   // task, and no worker of this one's source gets the task again. `refused`: it counts against the worker, and the
   // evidence is kept.
@@ -139,7 +145,8 @@ class Scheduler {
   // Returns the workers that have become suspect since the last call. Their failures from before do not count again.
   std::vector<std::string> TakeSuspects() { return std::exchange(suspects_, {}); }
 
-  // Returns the rows that changed since the last call; the caller stores them.
+  // Returns the rows that changed since the last call; the caller stores them. Those of tasks that are over come first:
+  // a key may be in flight again under another id.
   std::vector<TaskRow> TakeChanged();
 
   // Counts workers that were seen within the last lease period, are connected and are not draining.
@@ -161,7 +168,8 @@ class Scheduler {
     absl::Time ran_at;     // when this attempt was last known not to run yet
     TaskStage stage = TaskStage::kUnknown;
     std::set<std::string> tried;
-    std::set<std::string> heard;  // sources that get it no more
+    std::set<std::string> heard;                   // sources that get it no more
+    absl::Time not_before = absl::InfinitePast();  // another scheduler has it until then, as far as is known
     bool lacks_payload = false;
     int payloads_lost = 0;
     std::vector<std::string> jobs;  // one for each waiter

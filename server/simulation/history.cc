@@ -1,6 +1,7 @@
 #include "server/simulation/history.h"
 
 #include <algorithm>
+#include <variant>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
@@ -32,40 +33,38 @@ void History::Note(const std::string& what) {
   for (const char c : what) digest_ = (digest_ ^ static_cast<unsigned char>(c)) * 1099511628211u;
 }
 
-void History::TaskStored(const TaskRow& row, int64_t fence_before) {
-  Task& task = tasks_[row.id];
-  const bool was_final = task.state > TaskPhase::kLeased;
-  const bool is_final = row.state > TaskPhase::kLeased;
-  if (row.state == TaskPhase::kLeased) {
-    const auto known = lease_of_fence_.find(row.fence);
-    if (known == lease_of_fence_.end()) {
-      if (row.fence <= fence_before) {
-        Violate(absl::StrCat("fence ", row.fence, " of task ", row.id, " comes after fence ", fence_before));
-      }
-      lease_of_fence_[row.fence] = {row.id, row.worker};
-    } else if (known->second.task != row.id || known->second.worker != row.worker) {
-      Violate(absl::StrCat("fence ", row.fence, " is of two leases: task ", known->second.task, " on ",
-                           known->second.worker, ", and task ", row.id, " on ", row.worker));
-    }
-  }
-  const bool ends_an_attempt = row.state == TaskPhase::kDone || row.state == TaskPhase::kPoisoned;
-  if (was_final && ends_an_attempt && row.fence == task.fence && row.fence > 0 && task.state != TaskPhase::kCancelled) {
-    Violate(absl::StrCat("task ", row.id, " ended twice under fence ", row.fence));
-  }
-  if (row.state == TaskPhase::kDone && (task.state != TaskPhase::kLeased || task.fence != row.fence)) {
-    Violate(absl::StrCat("task ", row.id, " is done under fence ", row.fence, ", which was never stored as its lease"));
-  }
-  last_fence_ = std::max(last_fence_, row.fence);
-  task = {row.state, row.fence, row.worker};
-  Note(row.key);
-  Note(static_cast<uint64_t>(row.state) * 1000 + (is_final ? 1 : 0));
-  Note(static_cast<uint64_t>(row.fence));
+void History::NoteTask(const std::string& id, TaskPhase state, int64_t fence) {
+  Task& task = tasks_[id];
+  task.state = state;
+  Note(task.key);
+  Note(static_cast<uint64_t>(state));
+  Note(static_cast<uint64_t>(fence));
 }
 
-void History::TasksStored(absl::Span<const TaskRow> tasks, const AcceptedRows& accepted) {
-  std::map<std::pair<std::string, int64_t>, int> rows_of;
-  for (const MeasurementRow& row : accepted.measurements) {
-    ++rows_of[{row.task, row.fence}];
+void History::Claimed(const ClaimTask& call, int64_t fence) {
+  if (fence <= last_fence_) {
+    Violate(absl::StrCat("fence ", fence, " of task ", call.task, " comes after fence ", last_fence_));
+  }
+  last_fence_ = std::max(last_fence_, fence);
+  if (tasks_[call.task].state != TaskPhase::kQueued) {
+    Violate(absl::StrCat("task ", call.task, " is claimed in state ", static_cast<int>(tasks_[call.task].state)));
+  }
+  lease_of_fence_[fence] = {call.task, call.worker};
+  NoteTask(call.task, TaskPhase::kLeased, fence);
+}
+
+void History::Completed(const CompleteTask& call) {
+  const TaskClaim& claim = call.claim;
+  const auto lease = lease_of_fence_.find(claim.fence);
+  if (lease == lease_of_fence_.end() || lease->second.task != claim.task || lease->second.worker != call.worker) {
+    Violate(absl::StrCat("task ", claim.task, " is done by ", call.worker, " under fence ", claim.fence,
+                         ", which was never stored as its lease"));
+  }
+  for (const MeasurementRow& row : call.rows.measurements) {
+    if (row.task != claim.task || row.fence != claim.fence) {
+      Violate(absl::StrCat("task ", claim.task, " ends under fence ", claim.fence, " with a measurement of task ",
+                           row.task, " under fence ", row.fence));
+    }
     if (!measured_.insert({row.task, row.fence, row.item}).second) {
       Violate(absl::StrCat("measurement of task ", row.task, " fence ", row.fence, " item ", row.item, " twice"));
     }
@@ -75,20 +74,31 @@ void History::TasksStored(absl::Span<const TaskRow> tasks, const AcceptedRows& a
                            first - SampleOf(0)));
     }
   }
-  const int64_t fence_before = last_fence_;
-  for (const TaskRow& task : tasks) {
-    TaskStored(task, fence_before);
-    const int rows = rows_of[{task.id, task.fence}];
-    const int expected = task.state == TaskPhase::kDone ? ItemsOf(task) : 0;
-    if (rows != expected) {
-      Violate(absl::StrCat("task ", task.id, " is stored in state ", static_cast<int>(task.state), " with ", rows,
-                           " measurements instead of ", expected));
-    }
-    rows_of.erase({task.id, task.fence});
+  const size_t rows = call.rows.measurements.size();
+  if (rows != static_cast<size_t>(tasks_[claim.task].items)) {
+    Violate(absl::StrCat("task ", claim.task, " is done with ", rows, " measurements instead of ",
+                         tasks_[claim.task].items));
   }
-  for (const auto& [attempt, rows] : rows_of) {
-    if (rows > 0)
-      Violate(absl::StrCat(rows, " measurements of task ", attempt.first, ", which does not end with them"));
+  NoteTask(claim.task, TaskPhase::kDone, claim.fence);
+}
+
+void History::TasksCalled(absl::Span<const TaskCall> calls, absl::Span<const TaskAnswer> answers) {
+  for (size_t i = 0; i < calls.size(); ++i) {
+    if (!answers[i].held) {
+      Violate(absl::StrCat("the store refuses call ", i, " of ", calls.size(), ", of kind ", calls[i].index()));
+      continue;
+    }
+    if (const auto* queue = std::get_if<QueueTask>(&calls[i])) {
+      tasks_[queue->row.id].key = queue->row.key;
+      tasks_[queue->row.id].items = ItemsOf(queue->row);
+      NoteTask(queue->row.id, TaskPhase::kQueued, 0);
+    } else if (const auto* claim = std::get_if<ClaimTask>(&calls[i])) {
+      Claimed(*claim, answers[i].fence);
+    } else if (const auto* complete = std::get_if<CompleteTask>(&calls[i])) {
+      Completed(*complete);
+    } else if (const auto* fail = std::get_if<FailTask>(&calls[i])) {
+      NoteTask(fail->claim.task, fail->then, fail->claim.fence);
+    }
   }
 }
 

@@ -25,8 +25,9 @@ class History {
   };
   explicit History(const Limits& limits) : limits_(limits) {}
 
-  // Commits. Each is told before it takes effect; `unfinished` are the owner's jobs in flight with the new one.
-  void TasksStored(absl::Span<const TaskRow> tasks, const AcceptedRows& accepted);
+  // Commits. There is one server, so that the store refuses none of its calls.
+  void TasksCalled(absl::Span<const TaskCall> calls, absl::Span<const TaskAnswer> answers);
+  // `unfinished` are the owner's jobs in flight with the new one.
   void JobInserted(const std::string& owner, int unfinished);
   void JobEnded(const std::string& job_id, JobPhase state);
   // A worker received the row as its task.
@@ -51,15 +52,16 @@ class History {
  private:
   struct Task {
     TaskPhase state = TaskPhase::kQueued;
-    int64_t fence = 0;
-    std::string worker;
+    std::string key;
+    int items = 0;  // that it measures
   };
   struct Lease {
     std::string task, worker;
     bool received = false;
   };
-  // `fence_before`: the largest before this commit.
-  void TaskStored(const TaskRow& row, int64_t fence_before);
+  void Claimed(const ClaimTask& call, int64_t fence);
+  void Completed(const CompleteTask& call);
+  void NoteTask(const std::string& id, TaskPhase state, int64_t fence);
 
   const Limits limits_;
   std::map<std::string, Task> tasks_;                             // by id, as stored

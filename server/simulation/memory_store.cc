@@ -190,37 +190,35 @@ absl::Status MemoryStore::PutResult(const ResultRow& result) {
   return absl::OkStatus();
 }
 
-absl::Status MemoryStore::PutTasks(absl::Span<const TaskRow> tasks, const AcceptedRows& accepted) {
-  for (const TaskRow& task : tasks) {
-    std::erase_if(tasks_, [&](const TaskRow& other) { return other.key == task.key && other.id != task.id; });
-    const auto same = std::find_if(tasks_.begin(), tasks_.end(), [&](const TaskRow& row) { return row.id == task.id; });
-    if (same == tasks_.end()) {
-      tasks_.push_back(task);
-    } else {
-      *same = task;
-    }
-    last_fence_ = std::max(last_fence_, task.fence);
-  }
+void MemoryStore::Accept(const AcceptedRows& accepted) {
   for (const MeasurementRow& row : accepted.measurements) {
     if (row.task.empty() || measured_.insert({row.task, row.fence, row.item}).second) {
       medians_[row.question_key].push_back(row.median_ns);
     }
   }
   for (const BuildRow& row : accepted.builds) builds_[row.key][{row.toolchain, row.builder}] = row;
-  return absl::OkStatus();
+}
+
+absl::StatusOr<std::vector<TaskAnswer>> MemoryStore::CallTasks(absl::Span<const TaskCall> calls, int64_t now_ms) {
+  for (const TaskCall& call : calls) RETURN_IF_ERROR(CheckCall(call));
+  std::vector<TaskAnswer> answers;
+  for (const TaskCall& call : calls) {
+    answers.push_back(tasks_.Call(call, now_ms, clock_()));
+    const auto* complete = std::get_if<CompleteTask>(&call);
+    if (complete != nullptr && answers.back().held) Accept(complete->rows);
+  }
+  return answers;
 }
 
 absl::StatusOr<std::optional<TaskRow>> MemoryStore::FindTask(const std::string& key) {
-  for (const TaskRow& task : tasks_) {
-    if (task.key == key) return std::optional<TaskRow>(task);
-  }
-  return std::optional<TaskRow>();
+  const TaskRow* found = tasks_.FindKey(key);
+  return found == nullptr ? std::optional<TaskRow>() : std::optional<TaskRow>(*found);
 }
 
 absl::StatusOr<std::vector<TaskRow>> MemoryStore::UnfinishedTasks() {
   std::vector<TaskRow> rows;
-  for (const TaskRow& task : tasks_) {
-    if (task.state <= TaskPhase::kLeased) rows.push_back(task);
+  for (const TaskClaims::Task& task : tasks_.tasks()) {
+    if (task.row.state <= TaskPhase::kLeased) rows.push_back(task.row);
   }
   return rows;
 }

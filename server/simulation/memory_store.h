@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "db/stores/job_claims.h"
+#include "db/stores/task_claims.h"
 #include "runtime/base/steady_clock.h"
 #include "server/testing/forwarding_store.h"
 
@@ -18,7 +19,7 @@ namespace fusion::simulation {
 
 class MemoryStore : public testing::ForwardingStore {
  public:
-  // `clock`: by which leases of jobs end.
+  // `clock`: by which leases end.
   MemoryStore(Store* rest, SteadyClock clock) : ForwardingStore(rest), clock_(std::move(clock)) {}
 
   absl::StatusOr<std::string> InsertJob(const JobRow& job, const std::string& first_event) override;
@@ -42,10 +43,10 @@ class MemoryStore : public testing::ForwardingStore {
   absl::StatusOr<std::optional<ResultRow>> FindResult(const std::string& key) override;
   absl::Status PutResult(const ResultRow& result) override;
 
-  absl::Status PutTasks(absl::Span<const TaskRow> tasks, const AcceptedRows& accepted) override;
+  absl::StatusOr<std::vector<TaskAnswer>> CallTasks(absl::Span<const TaskCall> calls, int64_t now_ms) override;
   absl::StatusOr<std::optional<TaskRow>> FindTask(const std::string& key) override;
   absl::StatusOr<std::vector<TaskRow>> UnfinishedTasks() override;
-  absl::StatusOr<int64_t> LastFence() override { return last_fence_; }
+  absl::StatusOr<int64_t> LastFence() override { return tasks_.last_fence(); }
   absl::StatusOr<std::vector<std::vector<BuildRow>>> FindBuilds(absl::Span<const std::string> keys) override;
 
   absl::Status PutWorker(const WorkerRow& worker) override;
@@ -79,6 +80,7 @@ class MemoryStore : public testing::ForwardingStore {
     bool left = false;
     int64_t left_seq = 0;
   };
+  void Accept(const AcceptedRows& accepted);
   Job* Find(const std::string& id);
   bool IsUnfinished(const std::string& id) const;
   JobRow Read(const Job& job) const;
@@ -89,8 +91,7 @@ class MemoryStore : public testing::ForwardingStore {
   std::map<std::string, Job> jobs_;
   std::map<std::string, Joined> joined_;
   std::map<std::string, ResultRow> results_;
-  std::vector<TaskRow> tasks_;  // in order of their first row
-  int64_t last_fence_ = 0;
+  TaskClaims tasks_;
   // By toolchain and builder, by the key of the unit.
   std::map<std::string, std::map<std::pair<std::string, std::string>, BuildRow>> builds_;
   std::vector<WorkerRow> workers_;  // the one seen last is last

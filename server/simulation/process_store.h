@@ -78,13 +78,12 @@ class ProcessStore : public testing::ForwardingStore {
   absl::Status PutResult(const ResultRow& result) override {
     return Commit([&] { return store_->PutResult(result); });
   }
-  absl::Status PutTasks(absl::Span<const TaskRow> tasks, const AcceptedRows& accepted) override {
-    if (tasks.empty() && accepted.measurements.empty() && accepted.builds.empty() && accepted.comparisons.empty()) {
-      return threads_->killed() ? Dead() : absl::OkStatus();
-    }
+  absl::StatusOr<std::vector<TaskAnswer>> CallTasks(absl::Span<const TaskCall> calls, int64_t now_ms) override {
+    if (calls.empty() && !threads_->killed()) return std::vector<TaskAnswer>();
     return Commit([&] {
-      history_->TasksStored(tasks, accepted);
-      return store_->PutTasks(tasks, accepted);
+      absl::StatusOr<std::vector<TaskAnswer>> answers = store_->CallTasks(calls, now_ms);
+      if (answers.ok()) history_->TasksCalled(calls, *answers);
+      return answers;
     });
   }
   absl::Status PutWorker(const WorkerRow& worker) override {

@@ -69,13 +69,12 @@ class ForwardingStore : public Store {
     return store_->FindResult(key);
   }
   absl::Status PutResult(const ResultRow& result) override { return store_->PutResult(result); }
-  absl::Status PutTasks(absl::Span<const TaskRow> tasks, const AcceptedRows& accepted) override {
-    return store_->PutTasks(tasks, accepted);
+  absl::StatusOr<std::vector<TaskAnswer>> CallTasks(absl::Span<const TaskCall> calls, int64_t now_ms) override {
+    return store_->CallTasks(calls, now_ms);
   }
   absl::StatusOr<std::optional<TaskRow>> FindTask(const std::string& key) override { return store_->FindTask(key); }
   absl::StatusOr<std::vector<TaskRow>> UnfinishedTasks() override { return store_->UnfinishedTasks(); }
   absl::StatusOr<int64_t> LastFence() override { return store_->LastFence(); }
-  absl::Status CancelUnfinishedTasks() override { return store_->CancelUnfinishedTasks(); }
   absl::StatusOr<std::vector<std::vector<BuildRow>>> FindBuilds(absl::Span<const std::string> keys) override {
     return store_->FindBuilds(keys);
   }
