@@ -90,8 +90,13 @@ class TwoProcesses {
         return Renew();
       case 5:
         Job();
-        if (Below(2) == 0) {
+        if (Below(3) == 0) {
           return ExpectSame(claims_.Holds(claim_), store().AppendJobEvent(claim_, "event"), "append");
+        }
+        if (Below(2) == 0) {
+          const ResultRow early{std::string(64, 'e'), absl::StrCat("bundle ", calls_), 1, "", 1};
+          return ExpectSame(!claim_.claimant.empty() && claims_.Holds(claim_),
+                            store().OfferEarlyBundle(claim_, early, "early"), "offer");
         }
         return ExpectSame(claims_.Fail(claim_), store().FailJobAttempt(claim_, "died"), "fail");
       case 6:

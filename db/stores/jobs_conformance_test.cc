@@ -24,7 +24,7 @@ TEST_P(StoreConformance, JobLifeAndEvents) {
   ASSERT_TRUE(store_->FinishJob(job, "e3", ResultRow{key, "d", 3, "acc", 9, "found"}).ok());
   EXPECT_EQ(store_->FinishJob(job, "e4", std::nullopt).code(), absl::StatusCode::kFailedPrecondition);
 
-  EXPECT_EQ(store_->OfferEarlyBundle("j-1", ResultRow{key}, "e4").code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_EQ(store_->OfferEarlyBundle(job.claim(), ResultRow{key}, "e4").code(), absl::StatusCode::kFailedPrecondition);
 
   auto events = store_->JobEvents("j-1", 1, 100).value();
   ASSERT_EQ(events.size(), 2u);
@@ -107,7 +107,15 @@ TEST_P(StoreConformance, AnEarlyBundleIsOfItsJobAndAResultAndIsKept) {
   const std::string early(64, 'e');
   ASSERT_TRUE(store_->InsertJob(MakeJob("j", "k"), "e1").ok());
   ASSERT_TRUE(store_->InsertJob(MakeJob("joined", "k"), "").ok());
-  ASSERT_TRUE(store_->OfferEarlyBundle("j", ResultRow{early, "digest", 7, "acc", 1}, "e2").ok());
+  const JobClaim lost = Claim("j")->claim(), claim = Claim("j")->claim();
+  for (const JobClaim& none :
+       {JobClaim{"j"}, lost, JobClaim{"j", "another", claim.fence}, JobClaim{"nobody", "me", 1}}) {
+    EXPECT_EQ(store_->OfferEarlyBundle(none, ResultRow{early, "late", 7, "acc", 1}, "late").code(),
+              absl::StatusCode::kFailedPrecondition);
+  }
+  EXPECT_FALSE(store_->FindResult(early)->has_value()) << "of an attempt that was lost";
+  EXPECT_EQ(store_->FindSubmission("j")->last_seq, 1);
+  ASSERT_TRUE(store_->OfferEarlyBundle(claim, ResultRow{early, "digest", 7, "acc", 1}, "e2").ok());
   for (const char* id : {"j", "joined"}) {
     const JobRow job = store_->FindSubmission(id).value();
     EXPECT_EQ(job.early_digest, "digest");

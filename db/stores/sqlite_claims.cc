@@ -71,6 +71,17 @@ absl::Status SqliteStore::AppendJobEvent(const JobClaim& claim, const std::strin
   });
 }
 
+absl::Status SqliteStore::OfferEarlyBundle(const JobClaim& claim, const ResultRow& early, const std::string& event) {
+  return writer_->Write([&](Connection& db) -> absl::Status {
+    RETURN_IF_ERROR(
+        db.Run(absl::StrCat("UPDATE jobs SET early_digest = ?4, early_bytes = ?5, early_key = ?6 WHERE ", kHeld),
+               {claim.job, claim.claimant, claim.fence, early.bundle_digest, early.bundle_bytes, early.key}));
+    RETURN_IF_ERROR(CheckHeld(db, claim));
+    RETURN_IF_ERROR(InsertEvent(db, claim.job, event));
+    return InsertResult(db, early);
+  });
+}
+
 absl::Status SqliteStore::FailJobAttempt(const JobClaim& claim, const std::string& event) {
   return writer_->Write([&](Connection& db) -> absl::Status {
     RETURN_IF_ERROR(db.Run(absl::StrCat("UPDATE jobs SET attempts = attempts + 1 WHERE ", kHeld),

@@ -6,7 +6,6 @@
 #include "runtime/base/status_macros.h"
 
 namespace fusion {
-namespace {
 
 absl::Status InsertResult(Connection& db, const ResultRow& result) {
   return db.Run(
@@ -16,6 +15,8 @@ absl::Status InsertResult(Connection& db, const ResultRow& result) {
       {result.key, result.bundle_digest, result.bundle_bytes, Bytes{result.account}, result.created_ms,
        Bytes{result.checks}});
 }
+
+namespace {
 
 // Once for each model, however often it is submitted.
 absl::Status InsertModel(Connection& db, const JobRow& job) {
@@ -88,20 +89,6 @@ absl::Status SqliteStore::FinishJob(const JobRow& job, const std::string& last_e
     RETURN_IF_ERROR(InsertEvent(db, job.id, last_event));
     if (!result.has_value()) return absl::OkStatus();
     return InsertResult(db, *result);
-  });
-}
-
-absl::Status SqliteStore::OfferEarlyBundle(const std::string& job_id, const ResultRow& early,
-                                           const std::string& event) {
-  return writer_->Write([&](Connection& db) -> absl::Status {
-    RETURN_IF_ERROR(
-        db.Run("UPDATE jobs SET early_digest = ?, early_bytes = ?, early_key = ? WHERE id = ? AND state IN (1, 2)",
-               {early.bundle_digest, early.bundle_bytes, early.key, job_id}));
-    if (db.changed_rows() != 1) {
-      return absl::FailedPreconditionError(absl::StrCat("job ", job_id, " is unknown or already final"));
-    }
-    RETURN_IF_ERROR(InsertEvent(db, job_id, event));
-    return InsertResult(db, early);
   });
 }
 

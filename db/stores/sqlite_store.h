@@ -15,6 +15,7 @@ namespace fusion {
 // These run inside a transaction of the caller.
 absl::Status InsertAccepted(Connection& db, const AcceptedRows& accepted);
 absl::Status InsertEvent(Connection& db, const std::string& job_id, const std::string& event);
+absl::Status InsertResult(Connection& db, const ResultRow& result);
 absl::Status InsertComparison(Connection& db, const PlanComparisonRow& row);
 // Is the source in quarantine? A source `imported/S` is with S, too.
 absl::StatusOr<bool> IsQuarantined(Connection& db, const std::string& source);
@@ -40,7 +41,7 @@ class SqliteStore : public Store {
   absl::Status FinishJob(const JobRow& job, const std::string& last_event,
                          const std::optional<ResultRow>& result) override;
   absl::Status AppendJobEvent(const JobClaim& claim, const std::string& event) override;
-  absl::Status OfferEarlyBundle(const std::string& job_id, const ResultRow& early, const std::string& event) override;
+  absl::Status OfferEarlyBundle(const JobClaim& claim, const ResultRow& early, const std::string& event) override;
   absl::StatusOr<JobRow> GetJob(const std::string& id) override;
   absl::StatusOr<JobRow> FindSubmission(const std::string& id) override;
   absl::StatusOr<Leaving> LeaveJob(const std::string& submission_id, int64_t now_ms, const std::string& cancelled,

@@ -53,10 +53,8 @@ class Store {
 
   // For a job that runs, by its claimant; or for one that nobody holds.
   virtual absl::Status AppendJobEvent(const JobClaim& claim, const std::string& event) = 0;
-  // The job offers the bundle of `early`, which is also stored in the results table; `event` says so. Fails with
-  // FAILED_PRECONDITION if the job is final.
-  virtual absl::Status OfferEarlyBundle(const std::string& job_id, const ResultRow& early,
-                                        const std::string& event) = 0;
+  // The job offers the bundle of `early`, which is also stored in the results table; `event` says so. For a claimant.
+  virtual absl::Status OfferEarlyBundle(const JobClaim& claim, const ResultRow& early, const std::string& event) = 0;
   virtual absl::StatusOr<JobRow> GetJob(const std::string& id) = 0;  // NOT_FOUND
   // The job as one who submitted it sees it, by the id of any of its submissions: under that id, and cancelled if that
   // submission has left. NOT_FOUND.

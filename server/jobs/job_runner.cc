@@ -364,6 +364,12 @@ void JobRunner::LogStage(const std::string& job_id, const std::optional<StageTim
                  {"seconds", absl::StrFormat("%.3f", absl::ToDoubleSeconds(ended->took))}}});
 }
 
+JobClaim JobRunner::ClaimOf(const std::string& job_id) {
+  absl::MutexLock lock(&mutex_);
+  const auto running = running_.find(job_id);
+  return running != running_.end() ? running->second->claim.value_or(JobClaim{job_id}) : JobClaim{job_id};
+}
+
 void JobRunner::AppendEvent(const std::string& job_id, const ProgressEvent& event, v1::JobState state) {
   v1::JobEvent proto = MakeJobEvent(state, event.stage, event.message);
   proto.set_done(event.done);
@@ -373,14 +379,7 @@ void JobRunner::AppendEvent(const std::string& job_id, const ProgressEvent& even
                 {{"job", job_id}, {"stage", event.stage}, {"done", absl::StrCat(event.done, "/", event.total)}}});
   // A progress event that cannot be written does not fail the job. If the disk is full, the end of the job meets that
   // error, too.
-  JobClaim claim{job_id};
-  {
-    absl::MutexLock lock(&mutex_);
-    if (const auto running = running_.find(job_id); running != running_.end() && running->second->claim.has_value()) {
-      claim = *running->second->claim;
-    }
-  }
-  if (store_->AppendJobEvent(claim, proto.SerializeAsString()).ok()) hub_.Notify(job_id);
+  if (store_->AppendJobEvent(ClaimOf(job_id), proto.SerializeAsString()).ok()) hub_.Notify(job_id);
 }
 
 }  // namespace fusion

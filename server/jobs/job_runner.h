@@ -201,6 +201,8 @@ class JobRunner {
   absl::Status Finish(JobRow job, const absl::Status& outcome, const v1::Checks& checks,
                       const std::optional<ResultRow>& result);
   void LogStage(const std::string& job_id, const std::optional<StageTimer::Ended>& ended) const;
+  // The claim on a job that runs here; nobody's for another one.
+  JobClaim ClaimOf(const std::string& job_id);
   void AppendEvent(const std::string& job_id, const ProgressEvent& event, v1::JobState state);
   FarmJob MakeFarmJob(const std::string& job_id, const AttachedWorker& device, const CompileOptions& options,
                       const v1::SubmitRequest& request);

@@ -135,7 +135,7 @@ absl::Status JobRunner::OfferEarlyBundle(const FarmJob& farm_job, const v1::Subm
   v1::JobEvent event = MakeJobEvent(v1::RUNNING, "early", "the unfused bundle is ready; the job goes on");
   *event.mutable_early_bundle() = BundleInfoOf(early->bundle_digest, early->bundle_bytes, key);
   event.mutable_account()->ParseFromString(early->account);
-  RETURN_IF_ERROR(store_->OfferEarlyBundle(farm_job.id, *early, event.SerializeAsString()));
+  RETURN_IF_ERROR(store_->OfferEarlyBundle(ClaimOf(farm_job.id), *early, event.SerializeAsString()));
   hub_.Notify(farm_job.id);
   options_.log({LogLevel::kInfo, "offers an early bundle", {{"job", farm_job.id}, {"bundle", early->bundle_digest}}});
   return absl::OkStatus();

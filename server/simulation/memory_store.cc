@@ -102,13 +102,12 @@ absl::Status MemoryStore::AppendJobEvent(const JobClaim& claim, const std::strin
   return Held(held, claim.job);
 }
 
-absl::Status MemoryStore::OfferEarlyBundle(const std::string& job_id, const ResultRow& early,
-                                           const std::string& event) {
-  if (!IsUnfinished(job_id)) return absl::FailedPreconditionError(absl::StrCat("job ", job_id, " is already final"));
-  Job* job = Find(job_id);
-  job->row.early_digest = early.bundle_digest, job->row.early_bytes = early.bundle_bytes;
-  job->row.early_key = early.key;
-  job->events.push_back(event);
+absl::Status MemoryStore::OfferEarlyBundle(const JobClaim& claim, const ResultRow& early, const std::string& event) {
+  RETURN_IF_ERROR(Held(!claim.claimant.empty() && claims_.Holds(claim), claim.job));
+  Job& job = jobs_.at(claim.job);
+  job.row.early_digest = early.bundle_digest, job.row.early_bytes = early.bundle_bytes;
+  job.row.early_key = early.key;
+  job.events.push_back(event);
   results_[early.key] = early;
   return absl::OkStatus();
 }

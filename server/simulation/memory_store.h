@@ -33,7 +33,7 @@ class MemoryStore : public testing::ForwardingStore {
   absl::Status FinishJob(const JobRow& job, const std::string& last_event,
                          const std::optional<ResultRow>& result) override;
   absl::Status AppendJobEvent(const JobClaim& claim, const std::string& event) override;
-  absl::Status OfferEarlyBundle(const std::string& job_id, const ResultRow& early, const std::string& event) override;
+  absl::Status OfferEarlyBundle(const JobClaim& claim, const ResultRow& early, const std::string& event) override;
   absl::StatusOr<JobRow> GetJob(const std::string& id) override;
   absl::StatusOr<JobRow> FindSubmission(const std::string& id) override;
   absl::StatusOr<Leaving> LeaveJob(const std::string& submission_id, int64_t now_ms, const std::string& cancelled,

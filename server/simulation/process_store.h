@@ -63,8 +63,8 @@ class ProcessStore : public testing::ForwardingStore {
   absl::Status AppendJobEvent(const JobClaim& claim, const std::string& event) override {
     return Commit([&] { return store_->AppendJobEvent(claim, event); });
   }
-  absl::Status OfferEarlyBundle(const std::string& job_id, const ResultRow& early, const std::string& event) override {
-    return Commit([&] { return store_->OfferEarlyBundle(job_id, early, event); });
+  absl::Status OfferEarlyBundle(const JobClaim& claim, const ResultRow& early, const std::string& event) override {
+    return Commit([&] { return store_->OfferEarlyBundle(claim, early, event); });
   }
   absl::StatusOr<Leaving> LeaveJob(const std::string& submission_id, int64_t now_ms, const std::string& cancelled,
                                    int error_code, const std::string& error_message) override {

@@ -42,8 +42,8 @@ class ForwardingStore : public Store {
   absl::Status AppendJobEvent(const JobClaim& claim, const std::string& event) override {
     return store_->AppendJobEvent(claim, event);
   }
-  absl::Status OfferEarlyBundle(const std::string& job_id, const ResultRow& early, const std::string& event) override {
-    return store_->OfferEarlyBundle(job_id, early, event);
+  absl::Status OfferEarlyBundle(const JobClaim& claim, const ResultRow& early, const std::string& event) override {
+    return store_->OfferEarlyBundle(claim, early, event);
   }
   absl::StatusOr<JobRow> GetJob(const std::string& id) override { return store_->GetJob(id); }
   absl::StatusOr<JobRow> FindSubmission(const std::string& id) override { return store_->FindSubmission(id); }
