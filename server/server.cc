@@ -56,10 +56,10 @@ class Serving {
     if (health_ != nullptr) health_->SetServingStatus(false);
     health_ = nullptr;
   }
-  // From now on it does not serve, until the next start.
+  // From now on it does not serve, until the next start. The first damage is the one that is named.
   void Damaged(const absl::Status& damage) {
     absl::MutexLock lock(&mutex_);
-    damage_ = damage;
+    if (damage_.ok()) damage_ = damage;
   }
   void Observe(const absl::Status& stored) {
     const absl::Status state = stored.ok() ? Room() : stored;
@@ -176,6 +176,10 @@ absl::Status Server::State::OpenStores(const ServerOptions& options) {
     counted->Observe(Metric::kDbCommitDuration, seconds);
   };
   database.on_failed_sync = options.on_failed_sync;
+  // Damage that is found before there is something that serves makes the start fail.
+  database.on_damage = [this](const absl::Status& damage) {
+    if (serving != nullptr) serving->Damaged(damage);
+  };
   ASSIGN_OR_RETURN(store, OpenSqliteStore(absl::StrCat(options.state_folder, "/fusion.db"), std::move(database)));
   ASSIGN_OR_RETURN(artifacts, ArtifactStore::Open(absl::StrCat(options.state_folder, "/blobs"), store.get()));
   artifacts->OnFailedSync(options.on_failed_sync);

@@ -1,5 +1,6 @@
 #include "client/api/connection.h"
 
+#include <grpcpp/generic/generic_stub.h>
 #include <grpcpp/grpcpp.h>
 
 #include <algorithm>
@@ -29,7 +30,8 @@ class GrpcConnection : public Connection {
     arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, 5000);  // the time that a handshake may take
     arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 2000);
     arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, 60000);
-    auto channel = MakeChannel(endpoint, arguments);
+    const auto channel = MakeChannel(endpoint, arguments);
+    any_ = std::make_unique<grpc::GenericStub>(channel);
     compile_ = v1::Compile::NewStub(channel);
     auth_ = v1::Auth::NewStub(channel);
     blobs_ = v1::Blobs::NewStub(channel);
@@ -44,6 +46,28 @@ class GrpcConnection : public Connection {
     return Call<v1::Capabilities>(timeout, [&](auto* context, auto* response) {
       return compile_->GetCapabilities(context, v1::GetCapabilitiesRequest(), response);
     });
+  }
+  // grpc.health.v1, which needs no messages of its own: the request is empty, and the answer is one small number.
+  absl::StatusOr<bool> IsServing() override {
+    constexpr char kServing[] = {8, 1};  // field 1 of the answer is SERVING
+    grpc::ClientContext context;
+    SetDeadline(&context, kCallTimeout);
+    const grpc::Slice none("", 0);
+    grpc::CompletionQueue queue;
+    const auto call =
+        any_->PrepareUnaryCall(&context, "/grpc.health.v1.Health/Check", grpc::ByteBuffer(&none, 1), &queue);
+    grpc::ByteBuffer answer;
+    grpc::Status status;
+    call->StartCall();
+    call->Finish(&answer, &status, nullptr);
+    void* tag = nullptr;
+    bool ok = false;
+    queue.Next(&tag, &ok);
+    if (!status.ok()) return ToAbsl(status);
+    grpc::Slice bytes;
+    if (!answer.DumpToSingleSlice(&bytes).ok()) return absl::InternalError("the answer about health cannot be read");
+    return absl::string_view(reinterpret_cast<const char*>(bytes.begin()), bytes.size()) ==
+           absl::string_view(kServing, sizeof kServing);
   }
   absl::StatusOr<v1::SubmitResponse> Submit(const v1::SubmitRequest& request) override {
     return Call<v1::SubmitResponse>(
@@ -311,6 +335,7 @@ class GrpcConnection : public Connection {
   }
 
   const Endpoint endpoint_;
+  std::unique_ptr<grpc::GenericStub> any_;
   std::unique_ptr<v1::Compile::Stub> compile_;
   std::unique_ptr<v1::Auth::Stub> auth_;
   std::unique_ptr<v1::Blobs::Stub> blobs_;

@@ -40,6 +40,8 @@ class Connection {
   virtual const std::string& address() const = 0;
 
   virtual absl::StatusOr<v1::Capabilities> GetCapabilities(absl::Duration timeout = absl::Seconds(10)) = 0;
+  // Whether the server takes new work, as gRPC's health service says.
+  virtual absl::StatusOr<bool> IsServing() = 0;
   virtual absl::StatusOr<v1::SubmitResponse> Submit(const v1::SubmitRequest& request) = 0;
   virtual absl::StatusOr<v1::PlanResponse> Plan(const v1::SubmitRequest& request) = 0;
   // Calls `event` for each event after `resume_seq` until the job ends, `event` returns false, or an error occurs.

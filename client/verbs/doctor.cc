@@ -75,6 +75,10 @@ class DoctorVerb : public Verb {
     if (capabilities.ok()) {
       checks.push_back(
           {"server", true, absl::StrCat(common.endpoint.address, ", version ", capabilities->server_version()), ""});
+      if (const auto serves = connection->IsServing(); serves.ok() && !*serves) {
+        checks.push_back({"serving", false, "the server takes no new jobs",
+                          "read its log, or what `fusionctl submit` says: its disk is full, or its database damaged"});
+      }
       checks.push_back({"versions", capabilities->server_version() == FUSION_VERSION,
                         absl::StrCat("client ", FUSION_VERSION, ", server ", capabilities->server_version()),
                         "update the older of the two"});

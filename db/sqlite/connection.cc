@@ -54,8 +54,11 @@ absl::Status Connection::Error(int code, const std::string& what) {
     case SQLITE_NOMEM:
       return absl::ResourceExhaustedError(message);
     case SQLITE_CORRUPT:
-    case SQLITE_NOTADB:
-      return absl::DataLossError(message);
+    case SQLITE_NOTADB: {
+      const absl::Status damage = absl::DataLossError(message);
+      if (on_damage_) on_damage_(damage);
+      return damage;
+    }
     case SQLITE_CANTOPEN:
     case SQLITE_READONLY:
     case SQLITE_PERM:

@@ -57,12 +57,14 @@ class Connection {
   int log_pages() const { return log_pages_; }
   // Copies the log's pages into the database as far as no reader needs them there.
   absl::Status Checkpoint();
-  // Whether a sync has failed. Bytes of a failed sync may be neither on disk nor written by a second one, which succeeds
-  // all the same (fsync(2), EIO): the process should end, and the next one read what is there.
+  // Whether a sync has failed. Bytes of a failed sync may be neither on disk nor written by a second one, which
+  // succeeds all the same (fsync(2), EIO): the process should end, and the next one read what is there.
   bool sync_failed() const { return sync_failed_; }
   // Ends the statement that another thread runs here, with CANCELLED. Thread-safe.
   void Interrupt();
   int64_t changed_rows() const;  // by the latest Run, triggers left out
+  // Called with each error of a damaged file, on the thread that meets it.
+  void set_on_damage(std::function<void(const absl::Status&)> callback) { on_damage_ = std::move(callback); }
   // Called with the text of each statement when it is prepared.
   void set_on_statement(std::function<void(const std::string&)> callback) { on_statement_ = std::move(callback); }
 
@@ -76,6 +78,7 @@ class Connection {
   bool sync_failed_ = false;
   std::map<std::string, sqlite3_stmt*> statements_;
   std::function<void(const std::string&)> on_statement_;
+  std::function<void(const absl::Status&)> on_damage_;
 };
 
 }  // namespace fusion

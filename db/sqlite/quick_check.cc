@@ -4,7 +4,10 @@
 #include <vector>
 
 #include "absl/cleanup/cleanup.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/string_view.h"
 #include "absl/synchronization/notification.h"
 #include "absl/time/time.h"
 #include "runtime/base/status_macros.h"
@@ -12,11 +15,26 @@
 namespace fusion {
 namespace {
 
-absl::Status Check(Connection& connection, const std::string& path, const std::string& pragma) {
+// The first finding of SQLite's, which names a database in front and all others behind it.
+std::string FirstOf(const std::string& found) {
+  for (const absl::string_view line : absl::StrSplit(found, '\n')) {
+    if (!absl::StartsWith(line, "***")) return std::string(line);
+  }
+  return found;
+}
+
+// `where`: which part of the database the pragma checks, in words.
+absl::Status Check(Connection& connection, const std::string& path, const std::string& where,
+                   const std::string& pragma) {
   std::string found;
-  RETURN_IF_ERROR(connection.Query(pragma, {}, [&](const SqlRow& row) { found = row.Text(0); }));
-  if (found == "ok") return absl::OkStatus();
-  return absl::DataLossError(absl::StrCat(path, " is damaged: ", found, ". Restore a copy, or move it away"));
+  const absl::Status read = connection.Query(pragma, {}, [&](const SqlRow& row) {
+    if (found.empty()) found = row.Text(0);
+  });
+  if (!read.ok() && !absl::IsDataLoss(read)) return read;
+  if (read.ok() && found == "ok") return absl::OkStatus();
+  return absl::DataLossError(absl::StrCat(path, " is damaged", where, ": ",
+                                          read.ok() ? FirstOf(found) : std::string(read.message()), ". ",
+                                          kWhatToDoAboutDamage));
 }
 
 }  // namespace
@@ -28,7 +46,7 @@ absl::StatusOr<int64_t> DatabaseBytes(Connection& connection) {
 }
 
 absl::Status QuickCheck(Connection& connection, const std::string& path) {
-  return Check(connection, path, "PRAGMA quick_check(1)");
+  return Check(connection, path, "", "PRAGMA quick_check(1)");
 }
 
 absl::Status QuickCheckWhileInUse(Connection& connection, const std::string& path, const std::function<bool()>& stop) {
@@ -47,7 +65,8 @@ absl::Status QuickCheckWhileInUse(Connection& connection, const std::string& pat
   RETURN_IF_ERROR(connection.Query("SELECT name FROM sqlite_schema WHERE type = 'table'", {},
                                    [&](const SqlRow& row) { tables.push_back(row.Text(0)); }));
   for (const std::string& table : tables) {
-    const absl::Status checked = Check(connection, path, absl::StrCat("PRAGMA quick_check('", table, "')"));
+    const absl::Status checked =
+        Check(connection, path, absl::StrCat(" in table ", table), absl::StrCat("PRAGMA quick_check('", table, "')"));
     if (stop()) return absl::CancelledError(absl::StrCat("the check of ", path, " was ended"));
     RETURN_IF_ERROR(checked);
   }

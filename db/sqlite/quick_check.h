@@ -13,6 +13,10 @@
 
 namespace fusion {
 
+// For those who read that a database is damaged.
+constexpr char kWhatToDoAboutDamage[] =
+    "Stop fusiond and restore a backup, or move the state folder away; 'fusionctl admin check' names more";
+
 // The size of the database, in bytes.
 absl::StatusOr<int64_t> DatabaseBytes(Connection& connection);
 

@@ -2,6 +2,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "db/sqlite/migrator.h"
+#include "db/sqlite/quick_check.h"
 #include "runtime/base/status_macros.h"
 
 namespace fusion {
@@ -10,10 +11,17 @@ absl::StatusOr<std::unique_ptr<Store>> OpenSqliteStore(const std::string& path, 
   ASSIGN_OR_RETURN(std::unique_ptr<Connection> connection, Connection::Open(path, Connection::Mode::kReadWrite));
   ASSIGN_OR_RETURN(const bool checked, Migrate(*connection, path, EmbeddedMigrations(), options.most_checked_bytes));
   connection->set_on_statement(options.on_statement);
+  std::function<void(const absl::Status&)> on_damage;
+  if (options.on_damage) {
+    on_damage = [path, told = std::move(options.on_damage)](const absl::Status& damage) {
+      told(absl::DataLossError(absl::StrCat(path, " is damaged: ", damage.message(), ". ", kWhatToDoAboutDamage)));
+    };
+  }
+  connection->set_on_damage(on_damage);
   auto writer =
       std::make_unique<Writer>(std::move(connection), std::move(options.on_commit), std::move(options.on_failed_sync));
-  return std::unique_ptr<Store>(
-      new SqliteStore(path, std::move(writer), std::move(options.on_statement), checked, std::move(options.clock)));
+  return std::unique_ptr<Store>(new SqliteStore(path, std::move(writer), std::move(options.on_statement),
+                                                std::move(on_damage), checked, std::move(options.clock)));
 }
 
 absl::Status SqliteStore::Read(const std::function<absl::Status(Connection&)>& read) {
@@ -28,6 +36,7 @@ absl::Status SqliteStore::Read(const std::function<absl::Status(Connection&)>& r
   if (connection == nullptr) {
     ASSIGN_OR_RETURN(connection, Connection::Open(path_, Connection::Mode::kReadOnly));
     connection->set_on_statement(on_statement_);
+    connection->set_on_damage(on_damage_);
   }
   RETURN_IF_ERROR(connection->Run("BEGIN"));
   absl::Status status = read(*connection);

@@ -23,9 +23,10 @@ absl::StatusOr<bool> IsQuarantined(Connection& db, const std::string& source);
 class SqliteStore : public Store {
  public:
   SqliteStore(std::string path, std::unique_ptr<Writer> writer, std::function<void(const std::string&)> on_statement,
-              bool checked, SteadyClock clock)
+              std::function<void(const absl::Status&)> on_damage, bool checked, SteadyClock clock)
       : path_(std::move(path)),
         on_statement_(std::move(on_statement)),
+        on_damage_(std::move(on_damage)),
         checked_(checked),
         clock_(std::move(clock)),
         writer_(std::move(writer)) {}
@@ -124,6 +125,7 @@ class SqliteStore : public Store {
 
   const std::string path_;
   const std::function<void(const std::string&)> on_statement_;
+  const std::function<void(const absl::Status&)> on_damage_;
   const bool checked_;  // when it was opened
   const SteadyClock clock_;
   const std::unique_ptr<Writer> writer_;

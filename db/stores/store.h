@@ -202,6 +202,9 @@ struct SqliteStoreOptions {
   // Called when a sync of the database has failed, before anybody is answered. It should end the process, because what
   // was written may be lost although later syncs succeed.
   std::function<void(const absl::Status&)> on_failed_sync = nullptr;
+  // Called with DATA_LOSS, on the thread that meets it, for each question or change that finds the file damaged, and
+  // says which file. Whoever asked gets the error, too.
+  std::function<void(const absl::Status&)> on_damage = nullptr;
   // A database up to this size is checked when it is opened, a larger one by CheckTheRest.
   int64_t most_checked_bytes = int64_t{64} << 20;
   // By which leases end.
