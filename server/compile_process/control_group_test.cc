@@ -5,6 +5,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <csignal>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
@@ -157,6 +159,38 @@ TEST(RealControlGroup, EndsAlsoWhatHasLeftItsProcessGroup) {
   EXPECT_TRUE(WIFSIGNALED(status));
   EXPECT_FALSE(std::filesystem::exists(folder)) << "a group with a process cannot be removed";
   std::filesystem::remove(folder, error);
+}
+
+// Where the memory of this process's group can be divided, as under systemd with Delegate=memory pids.
+TEST(RealControlGroup, AnAllocationBeyondTheLimitIsAKillAndCounted) {
+  std::stringstream cgroup, mounts;
+  cgroup << std::ifstream("/proc/self/cgroup").rdbuf();
+  mounts << std::ifstream("/proc/self/mounts").rdbuf();
+  const auto groups = ControlGroups::Open(OwnControlGroup(cgroup.str(), mounts.str()));
+  if (!groups.ok()) GTEST_SKIP() << "no memory can be limited: " << groups.status().message();
+  constexpr size_t kLimit = 32 << 20, kAsked = 256 << 20;
+  for (const bool exceeds : {false, true}) {
+    const auto group = (*groups)->Make(kLimit, 10);
+    ASSERT_TRUE(group.ok()) << group.status();
+    int ends[2];
+    ASSERT_EQ(pipe(ends), 0);
+    const pid_t child = fork();
+    if (child == 0) {
+      char go = 0;
+      if (read(ends[0], &go, 1) != 1) _exit(1);
+      const size_t size_bytes = exceeds ? kAsked : kLimit / 8;
+      auto* memory = static_cast<volatile char*>(malloc(size_bytes));
+      for (size_t at = 0; memory != nullptr && at < size_bytes; at += 4096) memory[at] = 1;
+      _exit(0);
+    }
+    ASSERT_TRUE((*group)->Add(child).ok());
+    ASSERT_EQ(write(ends[1], "x", 1), 1);
+    int status = 0;
+    ASSERT_EQ(waitpid(child, &status, 0), child);
+    EXPECT_EQ(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL, exceeds) << status;
+    EXPECT_EQ((*group)->RanOutOfMemory(), exceeds);
+    for (const int end : ends) close(end);
+  }
 }
 
 }  // namespace
