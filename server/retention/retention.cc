@@ -10,11 +10,13 @@
 
 #include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "absl/time/clock.h"
 #include "proto/compile.pb.h"
 #include "runtime/base/errno_status.h"
 #include "runtime/base/status_macros.h"
+#include "runtime/base/steady_clock.h"
 
 namespace fusion {
 namespace {
@@ -88,8 +90,13 @@ Retention::~Retention() {
 
 void Retention::Start(absl::Duration period) {
   thread_ = std::thread([this, period] {
+    const absl::Time began = SteadyNow();
     const absl::Status checked = store_->CheckTheRest([this] { return stop_.HasBeenNotified(); });
-    if (!checked.ok() && !stop_.HasBeenNotified()) {
+    if (checked.ok()) {
+      log_({LogLevel::kInfo,
+            "checked the database",
+            {{"seconds", absl::StrFormat("%.1f", absl::ToDoubleSeconds(SteadyNow() - began))}}});
+    } else if (!stop_.HasBeenNotified()) {
       log_({LogLevel::kError, "checking the database failed", {{"error", checked.ToString()}}});
       if (absl::IsDataLoss(checked) && on_damage_) on_damage_(checked);
     }

@@ -268,12 +268,38 @@ def profile(options, save):
         quiet.server.start(wait_for_worker=False)
         result["start_s"] = time.monotonic() - began
         result["submits"] = quiet.submit(2000)
+        checked = re.compile(r"checked the database.*seconds=(\S+)")
+        quiet.server.wait_until(lambda: checked.search(quiet.server.log_text()), "the check behind the start has ended", 1800)
+        result["checked_s"] = float(checked.search(quiet.server.log_text()).group(1))
+        result["submits_checked"] = quiet.submit(2000)
         save(result)
     finally:
         quiet.close()
 
 
-def page(results):
+def sections(text):
+    """The parts of a page by their headings; the first one has none."""
+    parts = re.split(r"^(?=## )", text, flags=re.M)
+    return {part.split("\n", 1)[0]: part.rstrip("\n") for part in parts}
+
+
+def page(results, before):
+    """The page, with what is not among the results as it was on the page before."""
+    made, kept = sections(new_page(results)), sections(before)
+    order = list(kept) + [heading for heading in made if heading not in kept]
+    return "\n\n".join(made.get(heading, kept.get(heading)) for heading in order) + "\n"
+
+
+def machine_of():
+    [cpu] = re.findall(r"model name\s*: (.*)", pathlib.Path("/proc/cpuinfo").read_text())[:1] or [platform.machine()]
+    return "Measured on %s, %d cores, while other programs ran." % (cpu, os.cpu_count())
+
+
+def measured_on(done):
+    return [done["measured_on"], ""] if done else []
+
+
+def new_page(results):
     lines = ["# Reliability", "",
              "What was done to the service, and what it lost. `tests/faults/reliability.py` runs the faults and writes this page; [tests/faults](../tests/faults/README.md) and",
              "[server/simulation](../server/simulation/README.md) say how they work, [decision 61](decisions/0061-faults-from-seeds.md) why. Shorter runs are part of `./check`.", ""]
@@ -284,6 +310,7 @@ def page(results):
                   "| %s from %d | %.2f | %s | %s | %s | %s | %s | %d |" % (
                       format(done["seeds"], ","), done["first_seed"], 1000 * done.get("processor_s", done["seconds"]) / max(1, done["seeds"]), *(format(int(done[n]), ",") for n in (
                           "submissions", "deaths", "leases", "measurements", "simulated hours")), len(done["violations"])), ""]
+    lines += measured_on(done)
     done = results.get("faults")
     if done:
         words = {"server": "`kill -9` of fusiond at a random instant", "server_before_sync": "`kill -9` of fusiond just before a sync",
@@ -300,9 +327,11 @@ def page(results):
     if done:
         lines += ["With `synchronous=OFF` the same faults must lose something, else they show nothing: found out after %d faults (seed %d): %s." % (
             done["faults"], done["seed"], "; ".join(done["problems"][:1]) or "NOTHING WAS LOST"), ""]
+    lines += measured_on(done)
     done = results.get("machine")
     if done:
-        lines += ["## A machine that fails", "", "| fault, while a job runs | result |", "|---|---|"] + ["| %s | %s |" % item for item in done.items()] + [""]
+        lines += ["## A machine that fails", "", "| fault, while a job runs | result |", "|---|---|"] + ["| %s | %s |" % item for item in done.items() if item[0] != "measured_on"] + [""]
+    lines += measured_on(done)
     done = results.get("restart")
     if done:
         lines += ["## Restart with old jobs", "",
@@ -312,26 +341,28 @@ def page(results):
         if "dispatched" in done:
             lines += ["The first task of a new job is leased, by a worker that is started after that answer, %.2f s after the start of the program (median), %.2f s at most." % (
                 done["dispatched"][len(done["dispatched"]) // 2], done["dispatched"][-1]), ""]
+    lines += measured_on(done)
     done = results.get("submits")
     if done:
         lines += ["## Submissions that the store answers", "",
                   "%s of one model, one after another over one connection: p50 %.2f ms, p99 %.2f ms, longest %.0f ms (the bars are 2 and 10 ms); %.2f ms of the server's processor time each. The disk takes %.2f ms for a write of 4 KiB and its sync (p99 %.2f ms), %.2f ms (%.2f ms) afterwards." % (
                       format(done["submissions"], ","), done["p50_ms"], done["p99_ms"], done["max_ms"], 1000 * done["processor_s"] / done["submissions"],
                       *done["sync_ms"], *done["sync_after_ms"]), ""]
+    lines += measured_on(done)
     done = results.get("queue")
     if done:
         lines += ["## Jobs that wait", "",
                   "%s jobs for a worker that is not there: each is acknowledged within %.2f ms (p50; p99 %.2f ms), the server has %.0f MB (the bar is 500 MB) and takes %.1f%% of a core while nothing happens (3%%). After `kill -9` all of them wait again, and the server answers within %.2f s; the first task of one is leased, by a worker that is started then, %.2f s after the start of the program (the bar is 5 s), and the first of them ends after %.2f s." % (
                       format(done["submissions"], ","), done["p50_ms"], done["p99_ms"], done["memory_mb"], 100 * done["idle"], done["restart_s"],
                       done["dispatched_s"], done["first_end_s"]), ""]
+    lines += measured_on(done)
     done = results.get("profile")
     if done:
         lines += ["## A large profile", "",
-                  "%s measurements, a database of %.1f GB: 1,000 questions at once take %.1f ms (median of %d, warm; %.1f ms at most; the bar is 20 ms). fusiond starts on it in %.2f s. Submissions that the store answers take %.2f ms (p50; p99 %.2f ms) beside %.2f ms (%.2f ms) before the rows were there." % (
+                  "%s measurements, a database of %.1f GB: 1,000 questions at once take %.1f ms (median of %d, warm; %.1f ms at most; the bar is 20 ms). fusiond starts on it in %.2f s. Submissions that the store answers take %.2f ms (p50; p99 %.2f ms); they took %.2f ms (%.2f ms) before the rows were there, and take %.2f ms (%.2f ms) while the server reads the whole database, as it does behind a start (decision 64), for %.0f s." % (
                       format(done["rows"], ","), done["bytes"] / 1e9, done["batch_p50_ms"], done["batches"], done["batch_max_ms"], done["start_s"],
-                      done["submits"]["p50_ms"], done["submits"]["p99_ms"], done["submits_before"]["p50_ms"], done["submits_before"]["p99_ms"]), ""]
-    [cpu] = re.findall(r"model name\s*: (.*)", pathlib.Path("/proc/cpuinfo").read_text())[:1] or [platform.machine()]
-    lines += ["Measured on %s, %d cores, while other programs ran." % (cpu, os.cpu_count())]
+                      *(done[when][share] for when in ("submits_checked", "submits_before", "submits") for share in ("p50_ms", "p99_ms")), done["checked_s"]), ""]
+    lines += measured_on(done)
     return "\n".join(lines) + "\n"
 
 
@@ -355,10 +386,12 @@ def main():
     for shim in options.build.rglob("libfault_shim.so"):
         os.environ.setdefault("FUSION_FAULT_SHIM", str(shim))
     for name in [] if options.page else options.only or PARTS:
-        save = lambda result, name=name: (options.results / (name + ".json")).write_text(json.dumps(result, indent=1))
+        save = lambda result, name=name: (options.results / (name + ".json")).write_text(
+            json.dumps({**result, "measured_on": machine_of()}, indent=1))
         globals()[name](options, save)
     results = {path.stem: json.loads(path.read_text()) for path in options.results.glob("*.json")}
-    (ROOT / "docs" / "reliability.md").write_text(page(results))
+    path = ROOT / "docs" / "reliability.md"
+    path.write_text(page(results, path.read_text()))
 
 
 if __name__ == "__main__":
