@@ -11,25 +11,13 @@
 #include "server/grpc_status.h"
 #include "server/jobs/job_logs.h"
 #include "server/jobs/job_runner.h"
+#include "server/jobs/visible_jobs.h"
 #include "server/list_pages.h"
 #include "server/local_devices.h"
 #include "server/services.h"
 
 namespace fusion {
 namespace {
-
-// The owner to whose jobs the caller's view is limited. Administrators see all.
-std::optional<std::string> OnlyOf(const Principal& principal) {
-  if (principal.roles.Has(Role::kAdmin)) return std::nullopt;
-  return principal.OwnerName();
-}
-
-// Others' jobs are like jobs that do not exist, so that nobody learns their names by trying.
-absl::Status CheckMaySee(const Principal& principal, const JobRow& job) {
-  const std::optional<std::string> owner = OnlyOf(principal);
-  if (!owner.has_value() || job.owner == *owner) return absl::OkStatus();
-  return absl::NotFoundError(absl::StrCat("no job '", job.id, "'"));
-}
 
 // One client that watches one job. It reads the store on the executor and writes through gRPC's callbacks, so that a
 // watch holds no thread, however long it lasts. It owns itself until OnDone.
@@ -275,7 +263,7 @@ class CompileService : public v1::Compile::WithCallbackMethod_Watch<v1::Compile:
   grpc::Status Get(grpc::ServerContext* context, const v1::GetJobRequest* request, v1::Job* response) override {
     const absl::StatusOr<Permit> permit = guard_->Authorize(context, "/fusion.v1.Compile/Get");
     if (!permit.ok()) return ToGrpc(permit.status());
-    const absl::StatusOr<JobRow> job = FindFor(permit->principal(), request->job_id());
+    const absl::StatusOr<JobRow> job = FindVisibleJob(*store_, permit->principal(), request->job_id());
     if (job.ok()) response->set_trace_id(TraceOf(*job));
     return Answer(job, response);
   }
@@ -304,27 +292,22 @@ class CompileService : public v1::Compile::WithCallbackMethod_Watch<v1::Compile:
   grpc::Status Cancel(grpc::ServerContext* context, const v1::CancelJobRequest* request, v1::Job* response) override {
     const absl::StatusOr<Permit> permit = guard_->Authorize(context, "/fusion.v1.Compile/Cancel");
     if (!permit.ok()) return ToGrpc(permit.status());
-    const absl::StatusOr<JobRow> job = FindFor(permit->principal(), request->job_id());
+    const absl::StatusOr<JobRow> job = FindVisibleJob(*store_, permit->principal(), request->job_id());
     return Answer(job.ok() ? jobs_->Cancel(request->job_id()) : job, response);
   }
 
   grpc::Status Pin(grpc::ServerContext* context, const v1::PinJobRequest* request, v1::Job* response) override {
     const absl::StatusOr<Permit> permit = guard_->Authorize(context, "/fusion.v1.Compile/Pin");
     if (!permit.ok()) return ToGrpc(permit.status());
-    absl::StatusOr<JobRow> job = FindFor(permit->principal(), request->job_id());
+    absl::StatusOr<JobRow> job = FindVisibleJob(*store_, permit->principal(), request->job_id());
     if (!job.ok()) return ToGrpc(job.status());
     if (const absl::Status pinned = store_->PinJob(request->job_id(), request->pinned()); !pinned.ok()) {
       return ToGrpc(pinned);
     }
-    return Answer(FindFor(permit->principal(), request->job_id()), response);
+    return Answer(FindVisibleJob(*store_, permit->principal(), request->job_id()), response);
   }
 
  private:
-  absl::StatusOr<JobRow> FindFor(const Principal& principal, const std::string& job_id) {
-    ASSIGN_OR_RETURN(JobRow job, store_->FindSubmission(job_id));
-    RETURN_IF_ERROR(CheckMaySee(principal, job));
-    return job;
-  }
   // The request as this caller's, whatever it says itself.
   static v1::SubmitRequest OfTenant(v1::SubmitRequest request, const Principal& principal) {
     request.set_tenant(principal.tenant);
@@ -340,7 +323,7 @@ class CompileService : public v1::Compile::WithCallbackMethod_Watch<v1::Compile:
   absl::Status ReadLogs(const Principal& principal, const v1::JobLogsRequest& request, v1::JobLogsResponse* response) {
     constexpr size_t kMostBytes = 2 << 20;  // of the 4 MiB that a receiver accepts
     // First, so that a job that ends meanwhile is asked about once more.
-    ASSIGN_OR_RETURN(const JobRow job, FindFor(principal, request.job_id()));
+    ASSIGN_OR_RETURN(const JobRow job, FindVisibleJob(*store_, principal, request.job_id()));
     response->set_ended(IsFinal(job.state));
     response->set_next_after(request.after());
     if (logs_ == nullptr) return absl::OkStatus();

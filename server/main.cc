@@ -89,6 +89,8 @@ void AddFlags(CLI::App* app, Flags* flags) {
   app->add_option("--tls-key", flags->options.tls.key, "PEM file with its key, mode 0600");
   app->add_option("--tls-client-ca", flags->options.tls.client_ca,
                   "PEM file with the authorities of callers' certificates; callers need one then");
+  app->add_option("--sign-with", flags->options.sign_with,
+                  "PEM file with an Ed25519 key, mode 0600, with which fusionctl gets bundles signed; repeatable");
   app->add_flag("--no-local-worker", flags->no_local_worker, "start no fusion-worker beside this server");
   app->add_option(
          "--local-devices", flags->device_kinds,

@@ -10,6 +10,7 @@
 #include "runtime/base/status_macros.h"
 #include "server/auth/expiry_watch.h"
 #include "server/auth/tokens.h"
+#include "server/bundle_signer.h"
 #include "server/byte_budget.h"
 #include "server/disk_executor.h"
 #include "server/jobs/job_logs.h"
@@ -134,6 +135,7 @@ struct Server::State {
   std::unique_ptr<DiskExecutor> executor;
   std::unique_ptr<StreamPlaces> streams;
   std::unique_ptr<ByteBudget> uploads;
+  std::unique_ptr<BundleSigner> signer;
   std::unique_ptr<Guard> guard;
   std::unique_ptr<ExpiryWatch> expiry;
   std::vector<std::unique_ptr<grpc::Service>> services;
@@ -271,6 +273,8 @@ absl::Status Server::State::AddServices(const ServerOptions& options, grpc::Serv
                                         options.local_devices, logs.get(), options.compilation_limits));
   services.push_back(
       MakeBlobService(guard.get(), artifacts.get(), metrics.get(), streams.get(), uploads.get(), Room()));
+  ASSIGN_OR_RETURN(signer, BundleSigner::Open(options.sign_with));
+  services.push_back(MakeSignatureService(guard.get(), store.get(), artifacts.get(), signer.get(), options.log));
   services.push_back(MakeWorkerService(guard.get(), farm.get(), artifacts.get(), executor.get(), logs.get()));
   services.push_back(MakeWorkerAdminService(guard.get(), farm.get()));
   services.push_back(MakeProfileService(guard.get(), store.get(), jobs.get(), streams.get()));

@@ -17,6 +17,7 @@ class Service;
 namespace fusion {
 
 class ArtifactStore;
+class BundleSigner;
 class ByteBudget;
 class DiskExecutor;
 class Farm;
@@ -41,6 +42,8 @@ std::unique_ptr<grpc::Service> MakeCompileService(Guard* guard, JobRunner* jobs,
 std::unique_ptr<grpc::Service> MakeBlobService(Guard* guard, ArtifactStore* artifacts, Metrics* metrics,
                                                StreamPlaces* streams, ByteBudget* budget,
                                                std::function<absl::Status()> room);
+std::unique_ptr<grpc::Service> MakeSignatureService(Guard* guard, Store* store, ArtifactStore* artifacts,
+                                                    const BundleSigner* signer, Log log);
 std::unique_ptr<grpc::Service> MakeWorkerService(Guard* guard, Farm* farm, ArtifactStore* artifacts,
                                                  DiskExecutor* executor, JobLogs* logs);
 std::unique_ptr<grpc::Service> MakeWorkerAdminService(Guard* guard, Farm* farm);

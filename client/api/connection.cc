@@ -34,6 +34,7 @@ class GrpcConnection : public Connection {
     any_ = std::make_unique<grpc::GenericStub>(channel);
     compile_ = v1::Compile::NewStub(channel);
     auth_ = v1::Auth::NewStub(channel);
+    signatures_ = v1::Signatures::NewStub(channel);
     blobs_ = v1::Blobs::NewStub(channel);
     workers_ = v1::WorkerAdmin::NewStub(channel);
     admin_ = v1::Admin::NewStub(channel);
@@ -120,6 +121,18 @@ class GrpcConnection : public Connection {
     request.set_pinned(pinned);
     return Call<v1::Job>(kCallTimeout,
                          [&](auto* context, auto* response) { return compile_->Pin(context, request, response); });
+  }
+
+  absl::StatusOr<std::string> Sign(const std::string& job_id, bool early) override {
+    v1::SignRequest request;
+    request.set_job_id(job_id);
+    request.set_early(early);
+    const auto signed_it = Call<v1::SignResponse>(
+        kCallTimeout, [&](auto* context, auto* response) { return signatures_->Sign(context, request, response); });
+    // A server from before signatures has none.
+    if (absl::IsUnimplemented(signed_it.status())) return std::string();
+    if (!signed_it.ok()) return signed_it.status();
+    return signed_it->signatures();
   }
 
   absl::StatusOr<std::vector<std::string>> FindMissing(const std::vector<std::string>& digests) override {
@@ -338,6 +351,7 @@ class GrpcConnection : public Connection {
   std::unique_ptr<grpc::GenericStub> any_;
   std::unique_ptr<v1::Compile::Stub> compile_;
   std::unique_ptr<v1::Auth::Stub> auth_;
+  std::unique_ptr<v1::Signatures::Stub> signatures_;
   std::unique_ptr<v1::Blobs::Stub> blobs_;
   std::unique_ptr<v1::WorkerAdmin::Stub> workers_;
   std::unique_ptr<v1::Admin::Stub> admin_;

@@ -54,6 +54,10 @@ class Connection {
   virtual absl::StatusOr<v1::Job> CancelJob(const std::string& job_id) = 0;
   virtual absl::StatusOr<v1::Job> PinJob(const std::string& job_id, bool pinned) = 0;
 
+  // The signatures of a job's bundle, or of its early one, by the server's keys, as BUNDLE.sig has them; "": it has
+  // none.
+  virtual absl::StatusOr<std::string> Sign(const std::string& job_id, bool early) = 0;
+
   virtual absl::StatusOr<std::vector<std::string>> FindMissing(const std::vector<std::string>& digests) = 0;
   virtual absl::Status WriteBlobs(const std::vector<BlobSource>& blobs,
                                   const std::function<void(int64_t bytes)>& sent) = 0;

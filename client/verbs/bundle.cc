@@ -37,7 +37,7 @@ class BundleGetVerb : public Verb {
     const v1::BundleInfo& bundle = early ? job->early_bundle() : job->bundle();
     if (output_.empty()) output_ = job_ + ".fusion";
     Progress progress(common.progress);
-    const absl::Status fetched = DownloadBundle(*connection, bundle, output_, progress);
+    const absl::Status fetched = FetchBundle(*connection, job_, bundle, early, output_, progress);
     if (!fetched.ok()) return FailLocal(fetched);
     PrintFetched(output_, bundle, early ? "early: unfused" : "");
     return kExitOk;

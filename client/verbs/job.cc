@@ -118,7 +118,7 @@ class JobWatchVerb : public Verb {
     PrintAccount(last->account(), progress);
     PrintChecks(last->checks(), progress);
     if (!output_.empty()) {
-      const absl::Status fetched = DownloadBundle(*connection, last->bundle(), output_, progress);
+      const absl::Status fetched = FetchBundle(*connection, job_, last->bundle(), false, output_, progress);
       if (!fetched.ok()) return FailLocal(fetched);
       PrintFetched(output_, last->bundle());
     } else {

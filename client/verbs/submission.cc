@@ -30,6 +30,7 @@
 #include "runtime/base/sha256.h"
 #include "runtime/base/status_macros.h"
 #include "runtime/base/user_folders.h"
+#include "runtime/bundle/bundle_signature.h"
 
 namespace fusion {
 namespace {
@@ -424,6 +425,16 @@ absl::Status DownloadBundle(Connection& connection, const v1::BundleInfo& bundle
     return absl::DataLossError("the bundle arrived damaged: its digest differs; try again");
   }
   return file->Commit();
+}
+
+absl::Status FetchBundle(Connection& connection, const std::string& job_id, const v1::BundleInfo& bundle, bool early,
+                         const std::string& path, Progress& progress) {
+  RETURN_IF_ERROR(DownloadBundle(connection, bundle, path, progress));
+  ASSIGN_OR_RETURN(const std::string signatures, connection.Sign(job_id, early));
+  if (signatures.empty()) return absl::OkStatus();
+  RETURN_IF_ERROR(WriteFileAtomically(SignaturesPath(path), signatures));
+  progress.Line("signed", SignaturesPath(path));
+  return absl::OkStatus();
 }
 
 void PrintFetched(const std::string& path, const v1::BundleInfo& bundle, const std::string& note) {

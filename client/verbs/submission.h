@@ -67,6 +67,10 @@ absl::Status CheckOutputPath(const std::string& path);
 absl::Status DownloadBundle(Connection& connection, const v1::BundleInfo& bundle, const std::string& path,
                             Progress& progress);
 
+// Downloads a job's bundle, or its early one, and writes the signatures beside it if the server signs.
+absl::Status FetchBundle(Connection& connection, const std::string& job_id, const v1::BundleInfo& bundle, bool early,
+                         const std::string& path, Progress& progress);
+
 // Prints the path, the size and the digest of a fetched bundle on stdout, and `note` behind them.
 void PrintFetched(const std::string& path, const v1::BundleInfo& bundle, const std::string& note = "");
 

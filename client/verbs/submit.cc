@@ -156,7 +156,7 @@ class SubmitVerb : public Verb {
       *compilation.last.mutable_checks() = last->checks();
     }
     const v1::BundleInfo& bundle = compilation.last.bundle();
-    const absl::Status fetched = DownloadBundle(connection, bundle, path, progress);
+    const absl::Status fetched = FetchBundle(connection, submitted.job_id(), bundle, false, path, progress);
     if (!fetched.ok()) return {fetched, /*local=*/true};
     PrintAccount(compilation.last.account(), progress);
     PrintChecks(compilation.last.checks(), progress);
@@ -171,7 +171,7 @@ class SubmitVerb : public Verb {
                        const std::string& path, Progress& progress) {
     const v1::BundleInfo& bundle = compilation.last.early_bundle();
     const std::string& job = compilation.submitted.job_id();
-    const absl::Status fetched = DownloadBundle(connection, bundle, path, progress);
+    const absl::Status fetched = FetchBundle(connection, job, bundle, true, path, progress);
     if (!fetched.ok()) return {fetched, /*local=*/true};
     progress.Line("next", absl::StrCat("`fusionctl job watch ", job, " -o ", path,
                                        "` fetches the tuned bundle when it is ready, `fusionctl bundle get ", job,

@@ -220,6 +220,11 @@ absl::StatusOr<int64_t> ArtifactStore::SizeBytes(const std::string& digest) {
   return *sizes[0];
 }
 
+absl::StatusOr<std::string> ArtifactStore::FileOf(const std::string& digest) {
+  RETURN_IF_ERROR(SizeBytes(digest).status());
+  return PathOf(digest);
+}
+
 int64_t ArtifactStore::FreeBytes() const {
   struct statvfs info;
   return statvfs(folder_.c_str(), &info) == 0 ? static_cast<int64_t>(info.f_bavail) * info.f_frsize : -1;

@@ -86,6 +86,8 @@ class ArtifactStore {
                                                    const std::string& tenant = "");
   // Returns the size, or NOT_FOUND.
   absl::StatusOr<int64_t> SizeBytes(const std::string& digest);
+  // The file of a blob, to be read at once: it may leave when no row needs it any more. NOT_FOUND.
+  absl::StatusOr<std::string> FileOf(const std::string& digest);
   int64_t FreeBytes() const;  // of the file system; -1 if it does not report that
 
   struct Swept {

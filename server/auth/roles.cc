@@ -26,6 +26,7 @@ constexpr MethodAccess kMethods[] = {
     {"/fusion.v1.Compile/Cancel", kClientOrAdmin},
     {"/fusion.v1.Compile/Pin", kClientOrAdmin},
     {"/fusion.v1.Compile/Logs", kClientOrAdmin},
+    {"/fusion.v1.Signatures/Sign", kClientOrAdmin},
     {"/fusion.v1.Blobs/FindMissing", kClientOnly},
     {"/fusion.v1.Blobs/Write", kClientOrWorkers},
     {"/fusion.v1.Blobs/Read", kClientOrWorkers},

@@ -1,8 +1,10 @@
 """Signed bundles: whoever runs one can demand that it was signed by a key that he trusts."""
 import os
 import pathlib
+import shutil
 import subprocess
 import sys
+import tempfile
 import unittest
 
 import harness
@@ -21,19 +23,22 @@ def open_bundle(bundle, required=""):
     return int(status), message
 
 
-class SignTest(harness.ServerTest):
-    def key(self, name):
-        private, public = self.folder / f"{name}.pem", self.folder / f"{name}.pub.pem"
-        subprocess.run(["openssl", "genpkey", "-algorithm", "ed25519", "-out", private], check=True)
-        subprocess.run(["openssl", "pkey", "-in", private, "-pubout", "-out", public], check=True)
-        return private, public
+def make_key(folder, name):
+    """Files with a private key, and with its public one."""
+    private, public = folder / f"{name}.pem", folder / f"{name}.pub.pem"
+    subprocess.run(["openssl", "genpkey", "-algorithm", "ed25519", "-out", private], check=True)
+    subprocess.run(["openssl", "pkey", "-in", private, "-pubout", "-out", public], check=True)
+    private.chmod(0o600)
+    return private, public
 
+
+class SignTest(harness.ServerTest):
     def test_a_signed_bundle_runs_where_its_key_is_required_and_no_other_does(self):
         model = self.write("mlp.onnx", onnx_model.mlp())
         bundle = self.folder / "mlp.fusion"
         self.submit(model, "--tune", "off", output=bundle)
         before = bundle.read_bytes()
-        (private, public), (other, other_public) = self.key("ours"), self.key("theirs")
+        (private, public), (other, other_public) = make_key(self.folder, "ours"), make_key(self.folder, "theirs")
 
         self.assertIn("is not signed", self.ctl("bundle", "verify", bundle, "--key", public, code=9).err)
         self.assertEqual(self.ctl("bundle", "sign", bundle, "--key", private).out.strip(), f"{bundle}.sig")
@@ -73,6 +78,61 @@ class SignTest(harness.ServerTest):
         self.assertIn("no public key in PEM form", self.ctl("run", bundle, "--require-key", model, code=3).err)
         self.ctl("bundle", "sign", bundle, "--key", self.folder / "none.pem", code=2)
         self.assertFalse(pathlib.Path(f"{bundle}.sig").exists())
+
+
+class ServerSigns(unittest.TestCase):
+    def start(self, *keys):
+        server = harness.Server(self.folder, *(word for key in keys for word in ("--sign-with", key)))
+        self.addCleanup(server.stop)
+        return server.start(wait_for_worker=False)
+
+    def signers(self, server, bundle, public):
+        """How many of the keys have signed; 0 if none has."""
+        verified = server.ctl("bundle", "verify", bundle, "--key", public)
+        self.assertIn(verified.code, (0, 9), verified)
+        return verified.out.count("signed by")
+
+    def test_what_it_returns_is_signed_and_another_key_signs_again_without_compiling(self):
+        self.folder = pathlib.Path(tempfile.mkdtemp(prefix="fusion-e2e-"))
+        self.addCleanup(shutil.rmtree, self.folder, ignore_errors=True)
+        (first, first_public), (second, second_public) = make_key(self.folder, "first"), make_key(self.folder, "second")
+        both = self.folder / "both.pub.pem"
+        both.write_text(first_public.read_text() + second_public.read_text())
+        model, bundle, again = (self.folder / name for name in ("m.onnx", "m.fusion", "again.fusion"))
+        model.write_bytes(onnx_model.mlp())
+
+        server = self.start(first)
+        server.wait_until(server.workers, "the local worker is attached")
+        submitted = server.ctl("submit", model, "--tune", "off", "-o", bundle)
+        self.assertEqual(submitted.code, 0, submitted)
+        self.assertIn(f"{bundle}.sig", submitted.err)
+        self.assertEqual(self.signers(server, bundle, first_public), 1)
+        self.assertEqual(self.signers(server, bundle, second_public), 0)
+        self.assertEqual(open_bundle(bundle, first_public)[0], 0)
+        [job] = server.ctl("job", "list", "-o", "json").json()["jobs"]
+        server.stop()
+
+        # Rotation: for a while both keys sign, then the new one alone. The job is the same, and nothing is compiled.
+        for keys, signed in (((first, second), 2), ((second,), 1)):
+            server = self.start(*keys)
+            fetched = server.ctl("bundle", "get", job["job_id"], "-o", again)
+            self.assertEqual(fetched.code, 0, fetched)
+            self.assertEqual(again.read_bytes(), bundle.read_bytes())
+            self.assertEqual(self.signers(server, again, both), signed)
+            self.assertEqual(len(server.ctl("job", "list", "-o", "json").json()["jobs"]), 1)
+            server.stop()
+        self.assertEqual(self.signers(server, again, first_public), 0)
+
+        # Without keys nothing is signed; a key that others may read is refused.
+        pathlib.Path(f"{again}.sig").unlink()
+        server = self.start()
+        self.assertEqual(server.ctl("bundle", "get", job["job_id"], "-o", again).code, 0)
+        self.assertFalse(pathlib.Path(f"{again}.sig").exists())
+        server.stop()
+        first.chmod(0o644)
+        refused = harness.run("fusiond", "--state", self.folder / "state", "--sign-with", first)
+        self.assertEqual(refused.code, 2, refused)
+        self.assertIn("chmod 600", refused.err)
 
 
 if __name__ == "__main__":
