@@ -138,7 +138,7 @@ TEST(RingPlaces, AxesThatConditionsCompareCount) {
   EXPECT_EQ(Refusal(kernel, 1), "");
 }
 
-// Of a window that is taller than its tensor, the rows that exist count.
+// The rows that exist count, of a window that is taller than its tensor.
 TEST(RingPlaces, WindowsMayBeTallerThanTheirTensor) {
   Kernel kernel = SlidingSums();
   EXPECT_EQ(RowsInTurn({2, te::Index(kSumRow) - 20, 40}, *kernel.phases[0].steps[1].turn, 3, {3, 8, 16}).last, 8);

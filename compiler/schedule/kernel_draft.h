@@ -42,7 +42,7 @@ struct KernelDraft {
   std::map<te::TensorId, std::string> not_in_registers;  // of those that are wanted there: why not
   std::vector<int> buffer_of;  // by tensor, -1: none yet; inputs and outputs have theirs from the start
   std::map<te::TensorId, te::Box> scratch_boxes;  // tensors of which a task's scratch holds this box
-  // Of these tensors the box holds rows of one physical dimension in a ring: row r lies at place r % (its length).
+  // The physical dimension of each tensor whose box holds its rows in a ring: row r lies at place r % (its length).
   std::map<te::TensorId, size_t> ring_dimensions;
 
   Layout LayoutOfTensor(te::TensorId tensor) const;

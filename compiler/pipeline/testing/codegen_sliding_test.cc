@@ -55,7 +55,7 @@ std::string RowsWrittenTwice(const movement::Kernel& kernel) {
   return faults;
 }
 
-// What is wrong with a kernel that should have this form.
+// The fault of a kernel that should have this form, in words; empty if there is none.
 std::string FaultsOf(const movement::Kernel& kernel) {
   if (kernel.phases.size() != 1 || kernel.phases[0].task_loops.size() != 1) return "not one phase with one loop";
   std::string faults = RowsWrittenTwice(kernel);

@@ -71,7 +71,7 @@ TEST(PlanRows, TurnsOfSeveralRows) {
   EXPECT_EQ(plan.stages[1].first, 1);
 }
 
-// What two windows later reads again has waited in its ring.
+// The value that is read again two windows later has waited in its ring.
 TEST(PlanRows, AResidualWaits) {
   const RowPlan plan = OrFail(Plan(R"(te p(%0: f32[10, 16]) {
   %1[i0<10, i1<16]: f32 = exp(%0[i0, i1])
