@@ -37,6 +37,24 @@ FusionCase TwoConvolutions(const Shape& x, int64_t middle, int64_t last, Ints st
               Conv(&g, first, {last, middle, 3, 3}, kPad1, strides));
 }
 
+std::vector<FusionCase> ReadAgain() {
+  std::vector<FusionCase> cases;
+  {
+    G g;
+    const V x = g.In({1, 16, 12, 14});
+    const V second = Conv(&g, Relu(&g, Conv(&g, x, {16, 16, 3, 3})), {16, 16, 3, 3});
+    cases.push_back(Case("residual block", &g, Relu(&g, g.Op("Add", {second, x}))));
+  }
+  {
+    G g;
+    const V first = Relu(&g, Conv(&g, g.In({1, 8, 12, 14}), {16, 8, 3, 3}));
+    const V second = Relu(&g, Conv(&g, first, {16, 16, 3, 3}));
+    const V third = Conv(&g, second, {16, 16, 3, 3});
+    cases.push_back(Case("read again two windows later", &g, g.Op("Add", {third, first})));
+  }
+  return cases;
+}
+
 FusionCase DrawChain(uint64_t seed) {
   std::mt19937_64 random(seed);
   const auto draw = [&](std::vector<int64_t> from) { return from[random() % from.size()]; };

@@ -25,6 +25,10 @@ FusionCase Case(const std::string& name, GraphMaker* g, ecg::ValueId result);
 // 3 × 3 convolutions of x ([N, C, H, W]) to `middle` and then to `last` channels, the second with the strides.
 FusionCase TwoConvolutions(const Shape& x, int64_t middle, int64_t last, std::vector<int64_t> strides = {1, 1});
 
+// Two chains whose last stage reads what one in front of it has read already: a residual block, and a sum of the first
+// of three convolutions and the third.
+std::vector<FusionCase> ReadAgain();
+
 // A chain of windows over a small image, whatever they are: kernels, strides, dilations and padding on each side are
 // drawn, and padding may exceed the image.
 FusionCase DrawChain(uint64_t seed);
