@@ -65,7 +65,8 @@ const char* VerdictInWords(v1::OutputVerdict verdict) {
 
 std::string MeasurementInWords(const v1::ModelMeasurement& measured) {
   if (!measured.not_done().empty()) return absl::StrCat("no: ", measured.not_done());
-  return absl::StrFormat("%s%s (%s–%s), unfused and untuned %s: %.2f× as fast, %.2f–%.2f in half of %s (%s)",
+  return absl::StrFormat("%s%s%s (%s–%s), unfused and untuned %s: %.2f× as fast, %.2f–%.2f in half of %s (%s)",
+                         measured.simulated() ? "simulated " : "",
                          measured.program().empty() ? "" : measured.program() + " ",
                          LatencyInWords(measured.bundle().median_ns()), LatencyInWords(measured.bundle().p25_ns()),
                          LatencyInWords(measured.bundle().p75_ns()), LatencyInWords(measured.unfused().median_ns()),
@@ -117,6 +118,7 @@ void AddChecks(const v1::Checks& checks, Json* report) {
                 {"ratio_p75", done.ratio_p75()},
                 {"rounds", done.rounds()},
                 {"threads", done.threads()},
+                {"simulated", done.simulated()},
                 {"program", done.program()},
                 {"worker", done.worker()},
                 {"device", done.device()},

@@ -9,6 +9,7 @@ namespace fusion {
 namespace {
 
 using ::testing::HasSubstr;
+using ::testing::StartsWith;
 
 v1::ModelMeasurement Measured() {
   v1::ModelMeasurement measured;
@@ -48,6 +49,10 @@ TEST(Checks, TheMeasurementIsOneSentence) {
   EXPECT_EQ(MeasurementInWords(Measured()),
             "2.00 ms (1.90 ms–2.10 ms), unfused and untuned 3.00 ms: 1.50× as fast, 1.45–1.55 in half of 20 rounds (2 "
             "threads)");
+  v1::ModelMeasurement simulated = Measured();
+  simulated.set_simulated(true);
+  simulated.set_program("seq=32");
+  EXPECT_THAT(MeasurementInWords(simulated), StartsWith("simulated seq=32 2.00 ms (1.90 ms–2.10 ms), unfused"));
   v1::ModelMeasurement left_out;
   left_out.set_not_done("no worker");
   EXPECT_EQ(MeasurementInWords(left_out), "no: no worker");

@@ -23,6 +23,10 @@ class Backend {
   // and the functions about kernels are not called.
   virtual bool RunsWholePrograms() const { return false; }
 
+  // Is the device simulated on its host, so that its times are counted and other kernels should judge its numbers? Such
+  // a device is offered where somebody asks for it.
+  virtual bool IsSimulated() const { return false; }
+
   // Fails with UNIMPLEMENTED, naming what the kernel needs and the target lacks; the target's host then runs the kernel
   // (placement.h).
   virtual absl::Status CheckSupported(const movement::Kernel& kernel) const = 0;
@@ -54,7 +58,7 @@ const Backend* FindBackend(const std::string& kind);
 // The kinds of real devices, not of simulated ones, that have a backend, the one that a machine is searched for first
 // in front.
 std::vector<std::string> DeviceKinds();
-// The kinds of devices that are simulated: they are offered where somebody asks for them.
+// The kinds of devices that are simulated (Backend::IsSimulated).
 std::vector<std::string> SimulatedKinds();
 
 std::string PhaseSymbol(const std::string& symbol, int phase);

@@ -10,22 +10,20 @@ namespace {
 struct Entry {
   const char* kind;
   const Backend* (*backend)();
-  enum class Device { kReal, kSimulated, kMadeUp } device = Device::kReal;
+  bool made_up = false;
 };
-using D = Entry::Device;
 
-// "dsa" is an accelerator whose simulator computes and counts. "sim", whose answers workers make up, takes the CPU's
-// text but runs none of it.
+// "sim", whose answers workers make up, takes the CPU's text but runs none of it.
 constexpr Entry kBackends[] = {{"cpu", CpuBackend},
                                {"opencl", OpenClBackend},
                                {"cuda", CudaBackend},
-                               {"dsa", DsaBackend, D::kSimulated},
-                               {"sim", CpuBackend, D::kMadeUp}};
+                               {"dsa", DsaBackend},
+                               {"sim", CpuBackend, /*made_up=*/true}};
 
-std::vector<std::string> KindsOf(D device) {
+std::vector<std::string> Kinds(bool simulated) {
   std::vector<std::string> kinds;
   for (const Entry& entry : kBackends) {
-    if (entry.device == device) kinds.emplace_back(entry.kind);
+    if (!entry.made_up && entry.backend()->IsSimulated() == simulated) kinds.emplace_back(entry.kind);
   }
   return kinds;
 }
@@ -39,7 +37,7 @@ const Backend* FindBackend(const std::string& kind) {
   return nullptr;
 }
 
-std::vector<std::string> DeviceKinds() { return KindsOf(D::kReal); }
-std::vector<std::string> SimulatedKinds() { return KindsOf(D::kSimulated); }
+std::vector<std::string> DeviceKinds() { return Kinds(/*simulated=*/false); }
+std::vector<std::string> SimulatedKinds() { return Kinds(/*simulated=*/true); }
 
 }  // namespace fusion

@@ -1,4 +1,4 @@
-// The processor beside a device, which runs what the device cannot, and what simulates it if nothing else does.
+// The processor beside a device, which runs what the device cannot, and which simulates a device that is simulated.
 #ifndef FUSION_COMPILER_COST_HOST_DEVICE_H_
 #define FUSION_COMPILER_COST_HOST_DEVICE_H_
 
@@ -16,9 +16,6 @@ inline DeviceModel HostOf(const DeviceModel& device) {
   host.vector_bytes = neon ? 16 : 32;
   return host;
 }
-
-// Is the device simulated on its host, so that its times are counted and its numbers should be judged by other kernels?
-inline bool IsSimulated(const DeviceModel& device) { return device.kind == "dsa"; }
 
 }  // namespace fusion
 

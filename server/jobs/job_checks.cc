@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "compiler/backends/backend.h"
 #include "compiler/cost/host_device.h"
 #include "compiler/cost/latency_oracle.h"
 #include "runtime/base/status_macros.h"
@@ -158,7 +159,8 @@ absl::StatusOr<v1::ModelVerification> JobChecks::Verify(bool* lasts) const {
   const absl::Time begin = SteadyNow();
   // The kernels of the host, on which a device is simulated, judge the simulation.
   const DeviceModel& device = farm_job.device.device;
-  const DeviceModel reference = IsSimulated(device) ? HostOf(device) : device;
+  const Backend* backend = FindBackend(device.kind);
+  const DeviceModel reference = backend != nullptr && backend->IsSimulated() ? HostOf(device) : device;
   ASSIGN_OR_RETURN(Found found, RunBeside(StrictReference(options), reference, "verify", "strict reference"));
   v1::ModelVerification verified = std::move(*found.results.mutable_verification());
   *lasts = found.not_done.empty() || found.crashed;

@@ -186,9 +186,8 @@ absl::StatusOr<std::string> TimeModels(const std::string& bundle, const std::str
   ASSIGN_OR_RETURN(PreparedRun second, PreparedRun::Create(second_bundle, inputs, threads));
   ASSIGN_OR_RETURN(const PairedLimits limits, LimitsFor(first, second));
   ASSIGN_OR_RETURN(const PairedTimes times, RunPaired(first, second, limits));
-  // People must not take a simulated time for one of this machine.
-  const std::string name = first.simulated_time() ? "simulated" : ProgramName(first.program());
-  return ToText({{"program", name},
+  return ToText({{"program", ProgramName(first.program())},
+                 {"simulated", first.simulated_time().has_value()},
                  {"threads", first.threads()},
                  {"bundle", TimesToJson(times.latencies_ns[0], first.program())},
                  {"unfused", TimesToJson(times.latencies_ns[1], second.program())},

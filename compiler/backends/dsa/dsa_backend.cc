@@ -8,6 +8,7 @@ namespace {
 class Dsa : public Backend {
  public:
   bool RunsWholePrograms() const override { return true; }
+  bool IsSimulated() const override { return true; }
 
   absl::Status CheckSupported(const movement::Kernel&) const override {
     return absl::UnimplementedError("target dsa runs whole programs; it has no kernels");
