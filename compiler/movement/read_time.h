@@ -17,8 +17,8 @@ struct RereadTime {
 };
 std::vector<RereadTime> RereadTimes(const Kernel& kernel, const Phase& phase, const DeviceModel& device);  // by step
 
-// The part of reading that a core waits for where nothing is prefetched but by the hardware: all of it if the step reads
-// as long as it computes, and less and less where loads are rare.
+// The part of reading that a core waits for where nothing is prefetched but by the hardware: all of it if the step
+// reads as long as it computes, and less and less where loads are rare.
 double ExposedSeconds(double reading_s, double computing_s);
 
 // Seconds, of all tasks, to read operands that no grid axis moves: every task reads all of such an operand, or as many

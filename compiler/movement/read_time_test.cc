@@ -15,7 +15,7 @@ TEST(ReadTime, RareReadsAreHidden) {
   EXPECT_DOUBLE_EQ(ExposedSeconds(1, 10), 0.1);
 }
 
-// Four tasks, each of which takes two steps over a table of 1,024 rows, of which a step reads 8 elements by their values.
+// Four tasks, each of which takes two steps over a table of 1,024 elements, of which a step reads 8 by their numbers.
 TEST(ReadTime, WhatAStepHasReadIsNearForTheNext) {
   const Axis task{0, 4}, element{1, 8};
   Kernel kernel;

@@ -109,6 +109,8 @@ double SpanOf(const Index& address, const std::function<double(int axis)>& trips
   return span;
 }
 
+// The bytes of the distinct lines that an address reaches while each axis makes so many trips. Gaps between lines do
+// not count.
 double Reached(const Index& address, DType dtype, int line_bytes, const std::function<double(int axis)>& trips) {
   std::vector<Stride> strides;
   for (const Index::Part& part : address.parts()) {
