@@ -29,8 +29,8 @@ absl::StatusOr<ecg::Graph> Rewritten(const ecg::Graph& graph, const std::string&
 using Outputs = absl::StatusOr<std::vector<Tensor>>;
 
 struct RunSettings {
-  // Each graph goes through only one of the compiled modes, in turn, and clang optimises little. Chains of windows also go
-  // through one of the modes with a form.
+  // Each graph goes through only one of the compiled modes, in turn, and clang optimises little. Chains of windows also
+  // go through one of the modes with a form.
   bool quick = false;
   std::string isa;     // "avx2"; empty: the widest that this machine has
 };

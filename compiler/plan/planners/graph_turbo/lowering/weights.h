@@ -25,8 +25,8 @@ class Weights {
   // A weight in DDR and the steps that read it, ascending.
   void Add(const Key& key, const Held& ddr, std::vector<int> steps);
 
-  // Brings a weight into the GB for step `step` while step `now` is at hand. With `evict`, other weights that from now on
-  // are read later than `step` make room. False: it is not in the GB.
+  // Brings a weight into the GB for step `step` while step `now` is at hand. With `evict`, other weights that from now
+  // on are read later than `step` make room. False: it is not in the GB.
   bool Bring(const Key& key, int now, int step, bool evict = true);
   // Makes room in the GB: takes away the weight whose next use is the last of all, but none that is read from `now` to
   // `step`. False: there is none.
