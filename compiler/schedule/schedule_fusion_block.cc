@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "compiler/movement/cost.h"
+#include "compiler/movement/traffic.h"
 #include "compiler/schedule/cut_stages.h"
 #include "compiler/schedule/fusion_block_passes.h"
 #include "compiler/schedule/library/library_stage.h"
@@ -117,15 +118,15 @@ absl::Status CheckAsked(const ScheduleOptions& options, const ScheduledFusionBlo
   return CheckWithin(options.hand_overs, scheduled.hand_overs, program, /*only_asked=*/true);
 }
 
-// Nanoseconds to write and read what phases hand to each other, by one core.
-double HandOverNs(const movement::Kernel& kernel, const DeviceModel& device) {
+// Nanoseconds in which one core writes and reads what phases hand to each other.
+double TilesNs(const movement::Kernel& kernel, const DeviceModel& device) {
   double bytes = 0, moved = 0;
   for (const movement::Buffer& buffer : kernel.buffers) {
     if (buffer.scope == Scope::kDevice) bytes += static_cast<double>(movement::SizeBytes(buffer));
   }
   if (bytes == 0) return 0;
-  for (const movement::PhaseCost& phase : movement::EstimatePhases(kernel, device, /*threads=*/1)) {
-    for (const movement::BufferTraffic& traffic : phase.traffic) {
+  for (const movement::Phase& phase : kernel.phases) {
+    for (const auto& traffic : movement::TrafficOf(kernel, movement::AccessesOf(phase), device)) {
       if (kernel.buffers[traffic.buffer].scope == Scope::kDevice) moved += traffic.read_bytes + traffic.write_bytes;
     }
   }
@@ -200,7 +201,7 @@ class Candidates {
       }
     }
     double ns = movement::EstimateCost(scheduled.kernel, device_, device_.parallel_units).latency_ns;
-    if (form.filtered) ns = kFilterMargin * (ns + kTilesShare * HandOverNs(scheduled.kernel, device_));
+    if (form.filtered) ns = kFilterMargin * (ns + kTilesShare * TilesNs(scheduled.kernel, device_));
     if (in_tasks == InTasks::kHalos) ns *= kHalosMargin;
     if (!form.partials.empty()) ns *= kSplitMargin;
     all_.push_back({std::move(scheduled), std::move(log), ns, std::move(label)});

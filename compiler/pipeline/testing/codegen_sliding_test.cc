@@ -135,37 +135,18 @@ TEST(CodegenSliding, SevenDilations) {
 TEST(CodegenSliding, DepthwiseAndPointwise) {
   std::vector<FusionCase> cases;
   for (const auto& [taps, stride] : std::vector<std::pair<int64_t, int64_t>>{{3, 1}, {3, 2}, {5, 1}}) {
-    G g;
-    const V first = Relu(&g, Depthwise(&g, g.In({1, 32, 14, 14}), 32, taps, stride));
-    cases.push_back(
-        Case(absl::StrCat("depthwise ", taps, " / ", stride), &g, Conv(&g, first, {24, 32, 1, 1}, Ints(4, 0))));
+    cases.push_back(DepthwiseAndPointwise(taps, stride));
   }
-  for (const int64_t stride : {1, 2}) {
-    G g;
-    const V x = g.In({1, 16, 14, 14});
-    const V wide = Relu(&g, Conv(&g, x, {48, 16, 1, 1}, Ints(4, 0)));
-    const V narrow = Conv(&g, Relu(&g, Depthwise(&g, wide, 48, 3, stride)), {16, 48, 1, 1}, Ints(4, 0));
-    cases.push_back(
-        Case(absl::StrCat("inverted residual / ", stride), &g, stride == 1 ? g.Op("Add", {narrow, x}) : narrow));
-  }
+  for (const int64_t stride : {1, 2}) cases.push_back(InvertedResidual(stride));
   EXPECT_EQ(FailuresAnywhere(cases), "");
 }
 
 TEST(CodegenSliding, Pooling) {
   std::vector<FusionCase> cases;
   for (const char* pool : {"MaxPool", "AveragePool"}) {
-    for (const int64_t stride : {1, 2}) {
-      G g;
-      const V first = Conv(&g, g.In({1, 8, 15, 14}), {16, 8, 3, 3});
-      cases.push_back(Case(
-          absl::StrCat(pool, " / ", stride), &g,
-          g.Op(pool, {first}, {{"kernel_shape", Ints{3, 3}}, {"pads", kPad1}, {"strides", Ints{stride, stride}}})));
-    }
+    for (const int64_t stride : {1, 2}) cases.push_back(PoolingBehindConvolution(pool, stride));
   }
-  G g;
-  const V pooled = g.Op("MaxPool", {g.In({1, 16, 14, 14})},
-                        {{"kernel_shape", Ints{3, 3}}, {"pads", kPad1}, {"strides", Ints{2, 2}}});
-  cases.push_back(Case("pool, conv", &g, Conv(&g, pooled, {16, 16, 3, 3})));
+  cases.push_back(ConvolutionBehindPooling());
   EXPECT_EQ(FailuresAnywhere(cases), "");
 }
 

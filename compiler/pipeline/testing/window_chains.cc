@@ -37,6 +37,34 @@ FusionCase TwoConvolutions(const Shape& x, int64_t middle, int64_t last, Ints st
               Conv(&g, first, {last, middle, 3, 3}, kPad1, strides));
 }
 
+FusionCase DepthwiseAndPointwise(int64_t taps, int64_t stride) {
+  G g;
+  const V first = Relu(&g, Depthwise(&g, g.In({1, 32, 14, 14}), 32, taps, stride));
+  return Case(absl::StrCat("depthwise ", taps, " / ", stride), &g, Conv(&g, first, {24, 32, 1, 1}, Ints(4, 0)));
+}
+
+FusionCase InvertedResidual(int64_t stride) {
+  G g;
+  const V x = g.In({1, 16, 14, 14});
+  const V wide = Relu(&g, Conv(&g, x, {48, 16, 1, 1}, Ints(4, 0)));
+  const V narrow = Conv(&g, Relu(&g, Depthwise(&g, wide, 48, 3, stride)), {16, 48, 1, 1}, Ints(4, 0));
+  return Case(absl::StrCat("inverted residual / ", stride), &g, stride == 1 ? g.Op("Add", {narrow, x}) : narrow);
+}
+
+FusionCase PoolingBehindConvolution(const std::string& pool, int64_t stride) {
+  G g;
+  const V first = Conv(&g, g.In({1, 8, 15, 14}), {16, 8, 3, 3});
+  return Case(absl::StrCat(pool, " / ", stride), &g,
+              g.Op(pool, {first}, {{"kernel_shape", Ints{3, 3}}, {"pads", kPad1}, {"strides", Ints{stride, stride}}}));
+}
+
+FusionCase ConvolutionBehindPooling() {
+  G g;
+  const V pooled = g.Op("MaxPool", {g.In({1, 16, 14, 14})},
+                        {{"kernel_shape", Ints{3, 3}}, {"pads", kPad1}, {"strides", Ints{2, 2}}});
+  return Case("pool, conv", &g, Conv(&g, pooled, {16, 16, 3, 3}));
+}
+
 std::vector<FusionCase> ReadAgain() {
   std::vector<FusionCase> cases;
   {

@@ -25,6 +25,14 @@ FusionCase Case(const std::string& name, GraphMaker* g, ecg::ValueId result);
 // 3 × 3 convolutions of x ([N, C, H, W]) to `middle` and then to `last` channels, the second with the strides.
 FusionCase TwoConvolutions(const Shape& x, int64_t middle, int64_t last, std::vector<int64_t> strides = {1, 1});
 
+// A depthwise convolution of taps × taps with a stride, and a pointwise one.
+FusionCase DepthwiseAndPointwise(int64_t taps, int64_t stride);
+// A pointwise, a depthwise and a pointwise convolution; with stride 1 what they read is added.
+FusionCase InvertedResidual(int64_t stride);
+// A pooling ("MaxPool", "AveragePool") with a stride behind a convolution.
+FusionCase PoolingBehindConvolution(const std::string& pool, int64_t stride);
+FusionCase ConvolutionBehindPooling();
+
 // Two chains whose last stage reads what one in front of it has read already: a residual block, and a sum of the first
 // of three convolutions and the third.
 std::vector<FusionCase> ReadAgain();
