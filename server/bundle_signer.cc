@@ -1,28 +1,24 @@
 #include "server/bundle_signer.h"
 
-#include <sys/stat.h>
-
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "runtime/base/ed25519.h"
-#include "runtime/base/mapped_file.h"
 #include "runtime/base/status_macros.h"
 #include "runtime/bundle/bundle_reader.h"
 #include "runtime/bundle/bundle_signature.h"
+#include "server/auth/secret_file.h"
 
 namespace fusion {
 namespace {
 
 // The text of a key file.
 absl::StatusOr<std::string> ReadKey(const std::string& path) {
-  const auto file = MappedFile::Open(path);
-  if (!file.ok()) return absl::InvalidArgumentError(absl::StrCat("--sign-with: cannot read '", path, "'"));
-  struct stat found;
-  if (stat(path.c_str(), &found) != 0 || (found.st_mode & (S_IRWXG | S_IRWXO)) != 0) {
-    return absl::InvalidArgumentError(absl::StrCat("--sign-with: other users may open '", path, "': chmod 600 ", path));
-  }
-  return std::string((*file)->bytes());
+  ASSIGN_OR_RETURN(const OpenedFile file, OpenSecretFileOf("--sign-with", path));
+  std::string text;
+  char part[4096];
+  while (const size_t read = std::fread(part, 1, sizeof part, file.get())) text.append(part, read);
+  return text;
 }
 
 }  // namespace

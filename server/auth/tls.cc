@@ -5,13 +5,12 @@
 #include <grpcpp/security/tls_credentials_options.h>
 #include <openssl/pem.h>
 #include <openssl/x509.h>
-#include <sys/stat.h>
 
-#include <cstdio>
 #include <ctime>
 
 #include "absl/strings/str_cat.h"
 #include "runtime/base/status_macros.h"
+#include "server/auth/secret_file.h"
 
 namespace fusion {
 namespace {
@@ -24,18 +23,9 @@ struct Freed {
 };
 using Certificate = std::unique_ptr<X509, Freed<X509, X509_free>>;
 using Key = std::unique_ptr<EVP_PKEY, Freed<EVP_PKEY, EVP_PKEY_free>>;
-struct FileCloser {
-  void operator()(FILE* file) const { std::fclose(file); }
-};
-
-absl::StatusOr<std::unique_ptr<FILE, FileCloser>> Open(const char* flag, const std::string& path) {
-  std::unique_ptr<FILE, FileCloser> file(std::fopen(path.c_str(), "re"));
-  if (file == nullptr) return absl::InvalidArgumentError(absl::StrCat(flag, ": cannot read '", path, "'"));
-  return file;
-}
 
 absl::StatusOr<Certificate> ReadCertificate(const char* flag, const std::string& path) {
-  ASSIGN_OR_RETURN(const auto file, Open(flag, path));
+  ASSIGN_OR_RETURN(const OpenedFile file, OpenFileOf(flag, path));
   Certificate certificate(PEM_read_X509(file.get(), nullptr, nullptr, nullptr));
   if (certificate == nullptr) {
     return absl::InvalidArgumentError(absl::StrCat(flag, ": '", path, "' holds no certificate in PEM form"));
@@ -46,11 +36,7 @@ absl::StatusOr<Certificate> ReadCertificate(const char* flag, const std::string&
 int NoPassword(char*, int, int, void*) { return 0; }  // never asks at a terminal
 
 absl::StatusOr<Key> ReadKey(const std::string& path) {
-  ASSIGN_OR_RETURN(const auto file, Open("--tls-key", path));
-  struct stat found;
-  if (fstat(fileno(file.get()), &found) != 0 || (found.st_mode & (S_IRWXG | S_IRWXO)) != 0) {
-    return absl::InvalidArgumentError(absl::StrCat("--tls-key: other users may open '", path, "': chmod 600 ", path));
-  }
+  ASSIGN_OR_RETURN(const OpenedFile file, OpenSecretFileOf("--tls-key", path));
   Key key(PEM_read_PrivateKey(file.get(), nullptr, NoPassword, nullptr));
   if (key == nullptr) {
     return absl::InvalidArgumentError(
