@@ -24,11 +24,29 @@ def compilers_of(server):
     return [pid for pid in harness.children_of(server.process.pid) if name(pid) == COMPILER[:15]]
 
 
+def own_control_group(name):
+    """A new group below the root whose members can limit the memory of groups below it, or None."""
+    root = pathlib.Path("/sys/fs/cgroup")
+    try:
+        if not {"memory", "pids"} <= set((root / "cgroup.subtree_control").read_text().split()):
+            return None
+        (root / name).mkdir()
+    except OSError:
+        return None
+    return root / name
+
+
+def remove_groups(group):
+    for inner in [*group.iterdir(), group]:
+        if inner.is_dir():
+            inner.rmdir()
+
+
 class CompileProcessTest(unittest.TestCase):
-    def server(self, *args, **options):
+    def server(self, *args, preexec_fn=None, **options):
         folder = pathlib.Path(tempfile.mkdtemp(prefix="fusion-faults-"))
         self.addCleanup(shutil.rmtree, folder, ignore_errors=True)
-        server = harness.Server(folder, *args)
+        server = harness.Server(folder, *args, preexec_fn=preexec_fn)
         self.addCleanup(server.stop)
         for seed, name in enumerate(("good", "bad", "other")):
             (folder / (name + ".onnx")).write_bytes(onnx_model.mlp(seed=seed))
@@ -83,6 +101,29 @@ class CompileProcessTest(unittest.TestCase):
                 self.assertIn("tried once more", self.events(server, "bad.onnx"))
                 self.assertEqual((server.process.pid, server.process.poll()), (pid, None))
                 self.assertEqual(server.ctl("submit", "other.onnx", "--tune", "off", "-o", "other.fusion").code, 0)
+                server.stop()
+
+    def test_a_control_group_limits_all_that_a_compilation_takes(self):
+        """Memory that no process holds counts too: here files of a file system in memory."""
+        folder = pathlib.Path(tempfile.mkdtemp(prefix="fusion-faults-", dir="/dev/shm"))
+        self.addCleanup(shutil.rmtree, folder, ignore_errors=True)
+        program = folder / COMPILER
+        program.write_text("#!/bin/sh\ndd if=/dev/zero of=%s/zeros bs=1M count=600\nexec %s \"$@\"\n"
+                           % (folder, harness.BIN / COMPILER))
+        program.chmod(0o755)
+        for limit, code in (("2GiB", 0), ("256MiB", 1)):
+            with self.subTest(limit):
+                group = own_control_group("fusion-test-%d-%s" % (os.getpid(), limit))
+                if group is None:
+                    self.skipTest("no control group of version 2 whose memory can be limited; in_vm.py has one")
+                self.addCleanup(remove_groups, group)
+                enter = lambda: (group / "cgroup.procs").write_text(str(os.getpid()))
+                server = self.server("--compile-program", program, "--compile-memory", limit, preexec_fn=enter)
+                submit = server.ctl("submit", "bad.onnx", "--tune", "off", "-o", "bad.fusion")
+                self.assertEqual(submit.code, code, submit)
+                if code == 1:
+                    self.assertIn("more than the 256 MiB", submit.err)
+                    self.assertIn("after 2 attempts", submit.err)
                 server.stop()
 
     def test_a_killed_compilation_is_tried_once_more(self):
