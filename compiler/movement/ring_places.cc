@@ -119,13 +119,17 @@ class Collector {
       if (loop.limit) limits.push_back({Index(loop.axis), te::Cmp::kLt, *loop.limit});
     }
     if (const Bound* const limit = StoreLimitOf(step)) limits.push_back({limit->index, te::Cmp::kLt, limit->limit});
-    te::Pred inside = limits;
+    te::Pred computed = limits;
+    if (step.lane_limit && LeavesOutMaskedLanes(step)) {
+      computed.push_back({step.lane_limit->index, te::Cmp::kLt, step.lane_limit->limit});
+    }
+    te::Pred inside = computed;
     if (step.reduction) {
       inside.insert(inside.end(), step.reduction->pred.begin(), step.reduction->pred.end());
-      AddLoads(step.reduction->init, limits);
+      AddLoads(step.reduction->init, computed);
     }
     AddLoads(step.body, inside);
-    AddLoads(step.then, limits);
+    AddLoads(step.then, computed);
     for (const Store& store : step.stores) {
       if (IsRing(store.buffer)) found.push_back({store.buffer, true, store.address, limits});
     }
@@ -134,6 +138,9 @@ class Collector {
   std::vector<Access> found;
 
  private:
+  // Is nothing computed where the step stores zero? In vectors all lanes are computed, then some masked.
+  static bool LeavesOutMaskedLanes(const Step& step) { return step.Is<ScalarLoops>() || step.Is<RowReduction>(); }
+
   bool IsRing(int buffer) const { return kernel_.buffers[buffer].ring.has_value(); }
 
   using Seen = std::set<const te::ScalarNode*>;  // under the same conditions
@@ -295,10 +302,14 @@ class PlaceChecker {
     const Ring& ring = *buffer.ring;
     if (access.address.HasLoad()) return absl::InternalError("depends on data");
     const Index place = PlaceOf(access, ring.pitch);
-    const Interval planes = PlanesOf(place, ring.rows, access.conditions);
-    if (planes.lo <= planes.hi && (planes.lo < 0 || planes.hi >= buffer.elements / (ring.rows * ring.pitch))) {
-      return absl::InternalError(absl::StrCat("reaches planes ", planes.lo, " to ", planes.hi, " of ",
-                                              buffer.elements / (ring.rows * ring.pitch)));
+    const int64_t has = buffer.elements / (ring.rows * ring.pitch);
+    const auto outside = [has](const Interval& planes) {
+      return planes.lo <= planes.hi && (planes.lo < 0 || planes.hi >= has);
+    };
+    Interval planes = PlanesOf(place, ring.rows, access.conditions);
+    if (outside(planes)) planes = FollowedRange(te::FloorDiv(place, ring.rows), access.conditions, planes);
+    if (outside(planes)) {
+      return absl::InternalError(absl::StrCat("reaches planes ", planes.lo, " to ", planes.hi, " of ", has));
     }
     const Index in_plane = te::Mod(place, ring.rows);
     std::vector<Axis> axes = {turn_.axis};

@@ -102,6 +102,36 @@ TEST(RingPlaces, TestsOfTheBorderKeepPlanesApart) {
   EXPECT_THAT(Refusal(kernel, 1), HasSubstr("reaches planes -1 to 2 of 2"));
 }
 
+// An element whose result is stored as zero is computed in vectors, not element by element.
+TEST(RingPlaces, MaskedElementsReadNothing) {
+  const te::Axis lane{6, 2};
+  const te::Index row = te::Index(kSumRow) + te::Index(kTap) - 1;
+  Kernel kernel = SumsOver(te::Mod(row, 3) * 16 + te::Index(kSumColumn) + te::Index(lane) * 48, row);
+  Step& sum = kernel.phases[0].steps[1];
+  sum.loops.push_back({lane, std::nullopt});
+  EXPECT_THAT(Refusal(kernel, 1), HasSubstr("reaches planes 0 to 1 of 1"));
+  sum.lane_limit = Bound{te::Index(lane), 1};
+  sum.strategy = ScalarLoops{};
+  EXPECT_EQ(Refusal(kernel, 1), "");
+  sum.strategy = VectorMap{lane.id};
+  EXPECT_NE(Refusal(kernel, 1), "");
+}
+
+// Rows of one element: rows and columns count alike in an address, and two tests keep their sum.
+TEST(RingPlaces, SeveralTestsTogetherKeepAPlace) {
+  const te::Index row = te::Index(kSumRow) + te::Index(kTap) - 1, column = te::Index(kSumColumn) - 1;
+  Kernel kernel = SumsOver(te::Mod(row, 3) + column, row);
+  kernel.buffers[2].elements = 3;
+  kernel.buffers[2].ring = Ring{3, 8, 1};
+  Step& sum = kernel.phases[0].steps[1];
+  EXPECT_THAT(Refusal(kernel, 1), HasSubstr("reaches planes"));
+  te::Pred inside = sum.body[0]->pred;
+  inside.push_back({column, te::Cmp::kGe, te::Index(0)});
+  inside.push_back({column, te::Cmp::kLt, te::Index(1)});
+  sum.body = {te::If(inside, sum.body[0]->args[0], sum.body[0]->args[1])};
+  EXPECT_EQ(Refusal(kernel, 1), "");
+}
+
 // The columns of a task may begin at its number's own place: 0 in task 0, and 3, not 4, in task 1.
 TEST(RingPlaces, ColumnsOfTasksAreFollowed) {
   const te::Axis task{6, 2}, column{7, 4};
