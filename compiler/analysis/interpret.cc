@@ -1,9 +1,12 @@
 #include "compiler/analysis/interpret.h"
 
+#include <algorithm>
 #include <map>
 #include <numeric>
 #include <optional>
+#include <utility>
 
+#include "absl/status/status.h"
 #include "compiler/ops/control/unroll_loops.h"
 #include "compiler/ops/registry/op_def.h"
 #include "runtime/base/status_macros.h"
@@ -33,10 +36,9 @@ const Tensor* LoweredGraph::ConstantOf(te::TensorId tensor) const {
   return constant.has_value() ? &*constant : nullptr;
 }
 
-absl::StatusOr<std::vector<Tensor>> LoweredGraph::RunAs(const te::Program& program, const std::vector<Tensor>& inputs,
-                                                        const te::InterpretOptions& options) const {
-  std::map<ValueId, Tensor> known;
-  for (size_t i = 0; i < graph_->inputs().size(); ++i) known[graph_->inputs()[i]] = inputs[i];
+std::vector<Tensor> LoweredGraph::ArgumentsOf(const te::Program& program, const std::vector<Tensor>& inputs) const {
+  std::map<ValueId, const Tensor*> known;
+  for (size_t i = 0; i < graph_->inputs().size(); ++i) known[graph_->inputs()[i]] = &inputs[i];
   const auto numbered = static_cast<te::TensorId>(lowered_.value_of_tensor.size());
   std::vector<Tensor> arguments;
   for (te::TensorId id : program.inputs) {
@@ -46,10 +48,30 @@ absl::StatusOr<std::vector<Tensor>> LoweredGraph::RunAs(const te::Program& progr
     } else if (graph_->value(value).constant.has_value()) {
       arguments.push_back(*graph_->value(value).constant);
     } else {
-      arguments.push_back(known[value]);
+      arguments.push_back(*known.at(value));
     }
   }
-  ASSIGN_OR_RETURN(const std::vector<Tensor> results, te::Interpret(program, arguments, options));
+  return arguments;
+}
+
+absl::StatusOr<Tensor> LoweredGraph::ValueIn(te::Program program, te::TensorId tensor,
+                                             const std::vector<Tensor>& inputs) const {
+  const auto computes = [&](const te::Te& te) {
+    return std::find(te.outputs.begin(), te.outputs.end(), tensor) != te.outputs.end();
+  };
+  const auto last = std::find_if(program.tes.begin(), program.tes.end(), computes);
+  if (last == program.tes.end()) return absl::InvalidArgumentError("no expression computes the tensor");
+  program.tes.erase(last + 1, program.tes.end());
+  program.outputs = {tensor};
+  ASSIGN_OR_RETURN(std::vector<Tensor> values, te::Interpret(program, ArgumentsOf(program, inputs)));
+  return std::move(values[0]);
+}
+
+absl::StatusOr<std::vector<Tensor>> LoweredGraph::RunAs(const te::Program& program, const std::vector<Tensor>& inputs,
+                                                        const te::InterpretOptions& options) const {
+  std::map<ValueId, Tensor> known;
+  for (size_t i = 0; i < graph_->inputs().size(); ++i) known[graph_->inputs()[i]] = inputs[i];
+  ASSIGN_OR_RETURN(const std::vector<Tensor> results, te::Interpret(program, ArgumentsOf(program, inputs), options));
   for (size_t i = 0; i < computed_.size(); ++i) known[computed_[i]] = results[i];
   std::vector<Tensor> outputs;
   for (ValueId id : graph_->outputs()) {

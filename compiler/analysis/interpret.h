@@ -34,9 +34,15 @@ class LoweredGraph {
   absl::StatusOr<std::vector<Tensor>> RunAs(const te::Program& program, const std::vector<Tensor>& inputs,
                                             const te::InterpretOptions& options = {}) const;
 
+  // As RunAs, but returns the value of `tensor`, which an expression of `program` computes. Runs nothing behind it.
+  absl::StatusOr<Tensor> ValueIn(te::Program program, te::TensorId tensor, const std::vector<Tensor>& inputs) const;
+
  private:
   LoweredGraph(std::unique_ptr<const Graph> graph, std::vector<ValueId> computed, ops::LoweredFusionBlock lowered)
       : graph_(std::move(graph)), computed_(std::move(computed)), lowered_(std::move(lowered)) {}
+
+  // What the interpreter takes for the inputs of `program`, which has this graph's inputs and constants.
+  std::vector<Tensor> ArgumentsOf(const te::Program& program, const std::vector<Tensor>& inputs) const;
 
   std::unique_ptr<const Graph> graph_;  // without loops
   std::vector<ValueId> computed_;       // outputs that a node computes; parallel to the outputs of the fusion block

@@ -124,6 +124,7 @@ class Filtering {
         n_(m_ + kTaps - 1),
         builder_(&result_.program) {
     result_.program = program;
+    result_.result = te_.outputs[0];
     result_.program.tes.assign(program.tes.begin(), program.tes.begin() + static_cast<int64_t>(at));
     for (const Axis& axis : te_.reduction->axes) {
       if (WindowOfTap(axis) == nullptr) reductions_.push_back(axis);

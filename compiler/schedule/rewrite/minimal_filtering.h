@@ -39,6 +39,7 @@ struct FilteredProgram {
   te::Program program;
   te::TensorId filter = -1;  // the transformed `source`, which it replaces
   te::TensorId source = -1;
+  te::TensorId result = -1;  // what the reduction computes, in the program before and in this one
   movement::ConstantTransform transform;
 };
 

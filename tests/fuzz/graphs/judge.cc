@@ -10,7 +10,6 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "compiler/analysis/interpret.h"
-#include "compiler/schedule/rewrite/minimal_filtering.h"
 #include "runtime/base/epsilon.h"
 #include "runtime/base/status_macros.h"
 #include "runtime/devices/cpu/subnormals.h"
@@ -94,34 +93,38 @@ double Largest(const Tensor& tensor) {
   return largest;
 }
 
-// The graph's program with every window that qualifies computed by minimal filtering; nullopt if none does.
-std::optional<te::Program> Filtered(const ecg::LoweredGraph& lowered, int64_t outputs) {
+// Whether `moved` is `wanted` but for rounding. Where one of two is no finite number, nothing is said.
+bool IsRoundingOf(const Tensor& wanted, const Tensor& moved) {
+  const double most = kMostWidenedUnits * Epsilon(wanted.dtype()) * Largest(wanted);
+  for (int64_t i = 0; i < wanted.num_elements(); ++i) {
+    const double distance = std::fabs(wanted.GetDouble(i) - moved.GetDouble(i));
+    if (std::isfinite(distance) && distance > most) return false;
+  }
+  return true;
+}
+
+// The graph's program with every window that qualifies computed by minimal filtering; nullopt if none does. Each window
+// is judged where it is filtered: its result before and after, from the same inputs, since what comes after it may make
+// the difference as large (1 / x) or as small (a sigmoid) as it likes.
+absl::StatusOr<std::optional<te::Program>> Filtered(const ecg::LoweredGraph& lowered, int64_t outputs,
+                                                    const std::vector<Tensor>& inputs, const FilterPass& filter) {
   te::Program program = lowered.program();
   bool filtered = false;
-  while (std::optional<FilteredProgram> next = FilterMinimally(program, outputs)) {
+  while (std::optional<FilteredProgram> next = filter(program, outputs)) {
     const Tensor* source = lowered.ConstantOf(next->source);
     if (source == nullptr) return std::nullopt;
     next->program.tensors[next->filter].constant = movement::Transformed(next->transform, *source);
+    ASSIGN_OR_RETURN(const Tensor wanted, lowered.ValueIn(program, next->result, inputs));
+    ASSIGN_OR_RETURN(const Tensor moved, lowered.ValueIn(next->program, next->result, inputs));
+    if (!IsRoundingOf(wanted, moved)) {
+      return absl::FailedPreconditionError(absl::StrCat("filtering ", program.tensors[next->result].name,
+                                                        " with tiles of ", outputs, " is no rounding"));
+    }
     program = std::move(next->program);
     filtered = true;
   }
   if (!filtered) return std::nullopt;
   return program;
-}
-
-// Whether `moved` is `wanted` but for rounding. Where one of two is no finite number, nothing is said.
-bool IsRoundingOf(const std::vector<Tensor>& wanted, const std::vector<Tensor>& moved) {
-  for (size_t o = 0; o < wanted.size(); ++o) {
-    if (wanted[o].shape() != moved[o].shape()) continue;
-    const bool is_float = IsFloat(wanted[o].dtype());
-    const double most = is_float ? kMostWidenedUnits * Epsilon(wanted[o].dtype()) * Largest(wanted[o]) : 1;
-    for (int64_t i = 0; i < wanted[o].num_elements(); ++i) {
-      const double distance = is_float ? std::fabs(wanted[o].GetDouble(i) - moved[o].GetDouble(i))
-                                       : std::fabs(static_cast<double>(wanted[o].GetInt(i) - moved[o].GetInt(i)));
-      if (std::isfinite(distance) && distance > most) return false;
-    }
-  }
-  return true;
 }
 
 bool SameNumber(double a, double b) { return a == b || (std::isnan(a) && std::isnan(b)); }
@@ -241,18 +244,14 @@ absl::Status WidenByRewriting(const ecg::Graph& rewritten, const std::vector<Ten
 }
 
 absl::Status AddFilteredRuns(const ecg::Graph& rewritten, const std::vector<Tensor>& inputs, int runs,
-                             Expectation* expectation) {
+                             Expectation* expectation, const FilterPass& filter) {
   ASSIGN_OR_RETURN(const ecg::LoweredGraph lowered, ecg::LoweredGraph::Make(rewritten));
   bool any = false;
   for (const int64_t outputs : kFilteredOutputs) {
-    const std::optional<te::Program> program = Filtered(lowered, outputs);
+    ASSIGN_OR_RETURN(const std::optional<te::Program> program, Filtered(lowered, outputs, inputs, filter));
     if (!program) continue;
     any = true;
     const Subject subject(rewritten, lowered, *program);
-    ASSIGN_OR_RETURN(const std::vector<Tensor> centre, InterpretAndCut(subject, inputs, {}));
-    if (!IsRoundingOf(expectation->outputs, centre)) {
-      return absl::FailedPreconditionError(absl::StrCat("filtering with tiles of ", outputs, " is no rounding"));
-    }
     for (int r = 1; r <= runs; ++r) {
       ASSIGN_OR_RETURN(auto moved, UnlessImpossible(InterpretAndCut(subject, inputs, Perturbed(r))));
       if (moved) expectation->perturbed.push_back(*std::move(moved));

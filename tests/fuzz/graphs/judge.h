@@ -3,10 +3,13 @@
 #define FUSION_TESTS_FUZZ_GRAPHS_JUDGE_H_
 
 #include <cstdint>
+#include <functional>
+#include <optional>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "compiler/ecg/graph.h"
+#include "compiler/schedule/rewrite/minimal_filtering.h"
 
 namespace fusion::fuzz {
 
@@ -43,10 +46,12 @@ absl::Status WidenByRewriting(const ecg::Graph& rewritten, const std::vector<Ten
 // Adds runs in which the graph's windows are computed by minimal filtering (schedule/rewrite/minimal_filtering.h), with
 // tiles of 2 and of 4 results: its rounding is relative to the largest value of a tile, and an infinity or NaN of the
 // input reaches the whole tile, as compiler/rewrite/README.md says. `rewritten`: what rules have made of the
-// expectation's graph. FAILED_PRECONDITION if no window qualifies, or if filtering moves a finite result by more than a
-// few units of the output's largest element (an integer by more than one): then filtering itself is wrong.
+// expectation's graph. FAILED_PRECONDITION if no window qualifies, or if filtering moves a finite result of a window by
+// more than a few units of that window's largest result: then filtering itself is wrong. Whatever reads the window's
+// results may enlarge or hide the difference. `filter`: another pass, so that a wrong one can be tried.
+using FilterPass = std::function<std::optional<FilteredProgram>(const te::Program& program, int64_t outputs)>;
 absl::Status AddFilteredRuns(const ecg::Graph& rewritten, const std::vector<Tensor>& inputs, int runs,
-                             Expectation* expectation);
+                             Expectation* expectation, const FilterPass& filter = FilterMinimally);
 
 // Numbers of elements, by how they were compared.
 struct Coverage {

@@ -4,9 +4,12 @@
 
 #include <cmath>
 #include <limits>
+#include <string>
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
+#include "compiler/analysis/interpret.h"
 #include "compiler/ecg/run_checks.h"
 #include "compiler/ecg/text.h"
 
@@ -197,6 +200,111 @@ TEST_F(FilteredJudgeTest, AnInfinityReachesItsTileOnly) {
   EXPECT_FALSE(Judge(kInf, {{3, kNan}}, false).ok());
   EXPECT_TRUE(Judge(kInf, {{3, kNan}}).ok());
   EXPECT_FALSE(Judge(kInf, {{4, kNan}}).ok()) << "the next tile reads no infinity";
+}
+
+// A pass that makes a mistake: it adds a thousandth to one element of one matrix, counted over the elements of the
+// matrices that transform the input, the filter and the result. Sets `*done` where the element exists.
+FilterPass WrongAt(int64_t tiles, int64_t element, bool* done) {
+  return [=](const te::Program& program, int64_t outputs) {
+    std::optional<FilteredProgram> filtered = FilterMinimally(program, outputs);
+    if (!filtered || outputs != tiles) return filtered;
+    int64_t left = element;
+    const auto spoil = [&](Tensor* matrix) {
+      if (left >= 0 && left < matrix->num_elements()) {
+        matrix->SetDouble(left, matrix->GetDouble(left) + 1e-3);
+        *done = true;
+      }
+      left -= matrix->num_elements();
+    };
+    for (te::TensorInfo& info : filtered->program.tensors) {
+      if (info.name == "filter_in" || info.name == "filter_out") spoil(&*info.constant);
+    }
+    spoil(&filtered->transform.by_dimension[0].second);
+    return filtered;
+  };
+}
+
+// What kernels compute that filter as `filter` does, in tiles of four.
+std::vector<Tensor> ComputedBy(const FilterPass& filter, const ecg::Graph& graph, const std::vector<Tensor>& inputs) {
+  const auto lowered = ecg::LoweredGraph::Make(graph);
+  EXPECT_TRUE(lowered.ok()) << lowered.status();
+  std::optional<FilteredProgram> filtered = filter(lowered->program(), 4);
+  EXPECT_TRUE(filtered.has_value());
+  filtered->program.tensors[filtered->filter].constant =
+      movement::Transformed(filtered->transform, *lowered->ConstantOf(filtered->source));
+  auto outputs = lowered->RunAs(filtered->program, inputs, {.perturb_seed = 4, .perturb_sparsity = 63});
+  EXPECT_TRUE(outputs.ok()) << outputs.status();
+  return *std::move(outputs);
+}
+
+// A window of 3 × 3 taps, and one function behind it.
+class FilteredBeforeTest : public ::testing::TestWithParam<const char*> {
+ protected:
+  void SetUp() override {
+    const auto parsed =
+        ecg::Parse(absl::StrCat("graph g(%x: f32[1, 16, 6, 6]) {\n  %w: f32[16, 16, 3, 3] = const #404000003f800000\n"
+                                "  %v: f32[1, 16, 4, 4] = Conv(%x, %w)\n  %y: f32[1, 16, 4, 4] = ",
+                                GetParam(), "(%v)\n  return %y\n}\n"));
+    ASSERT_TRUE(parsed.ok()) << parsed.status();
+    graph_ = *parsed;
+  }
+
+  // `far`: a factor of the inputs that only the last rows and columns of results read; `near`: of the others.
+  void Draw(double near, double far) {
+    x_ = Tensor(DType::kF32, {1, 16, 6, 6});
+    for (int64_t i = 0; i < x_.num_elements(); ++i) {
+      const bool is_far = i % 6 > 3 && i / 6 % 6 > 3;
+      x_.SetDouble(i, static_cast<double>(i * 37 % 101 - 50) * (is_far ? far : near));
+    }
+    auto expected = Expect(graph_, {x_}, 6);
+    ASSERT_TRUE(expected.ok()) << expected.status();
+    expected_ = *std::move(expected);
+  }
+
+  ecg::Graph graph_;
+  Tensor x_;
+  Expectation expected_;
+};
+INSTANTIATE_TEST_SUITE_P(Functions, FilteredBeforeTest, ::testing::Values("Identity", "Sigmoid", "Reciprocal", "Neg"),
+                         [](const auto& info) { return std::string(info.param); });
+
+TEST_P(FilteredBeforeTest, RoundingOfTheWindowIsAllowedWhateverReadsIt) {
+  Draw(1e-3, 1e4);  // results of a million beside results of about one, in one tile
+  const std::vector<Tensor> actual = ComputedBy(FilterMinimally, graph_, {x_});
+  Coverage coverage;
+  EXPECT_FALSE(Agree(expected_, actual, Subnormal::kMayBeZero, &coverage).ok()) << "only filtering rounds so far";
+  const absl::Status added = AddFilteredRuns(graph_, {x_}, 6, &expected_);
+  EXPECT_TRUE(added.ok()) << added;
+  const absl::Status agreed = Agree(expected_, actual, Subnormal::kMayBeZero, &coverage);
+  EXPECT_TRUE(agreed.ok()) << agreed;
+}
+
+TEST_P(FilteredBeforeTest, EveryWrongCoefficientIsRefused) {
+  Draw(3, 3);  // results of hundreds, of which a sigmoid leaves no more than their sign
+  for (const int64_t tiles : {2, 4}) {
+    int64_t element = 0;
+    for (bool done = true; done; ++element) {
+      done = false;
+      Expectation expected = expected_;
+      const absl::Status status = AddFilteredRuns(graph_, {x_}, 1, &expected, WrongAt(tiles, element, &done));
+      EXPECT_EQ(absl::IsFailedPrecondition(status), done) << tiles << " " << element << " " << status;
+    }
+    // The matrices of F(2, 3) have 16, 12 and 8 elements, those of F(4, 3) 36, 18 and 24.
+    EXPECT_EQ(element - 1, tiles == 2 ? 36 : 78);
+  }
+}
+
+TEST_P(FilteredBeforeTest, AKernelWithAWrongCoefficientIsRefused) {
+  Draw(3e-3, 3e-3);
+  const absl::Status added = AddFilteredRuns(graph_, {x_}, 6, &expected_);
+  ASSERT_TRUE(added.ok()) << added;
+  for (int64_t element = 0; element < 78; ++element) {
+    bool done = false;
+    const std::vector<Tensor> wrong = ComputedBy(WrongAt(4, element, &done), graph_, {x_});
+    Coverage coverage;
+    EXPECT_TRUE(done);
+    EXPECT_FALSE(Agree(expected_, wrong, Subnormal::kMayBeZero, &coverage).ok()) << element;
+  }
 }
 
 TEST_F(FilteredJudgeTest, WithoutAWindowNothingIsAdded) {
