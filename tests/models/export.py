@@ -4,6 +4,8 @@
 usage: export.py --list
        export.py --out DIR [--seed N] [--opset N] [--unfolded] [NAME ...]
 
+A model that cannot be exported does not keep the others from it: the last line names all of them, and the exit code is 1.
+
 Weights have the implementation's own initialisation. Values that it leaves at zero or one (biases, scales and shifts of
 norms, zeroed heads) are drawn as well, and batch norm statistics come from random inputs, so that activations stay of
 order one through all layers. The same seed gives the same weights on the same version of PyTorch.
@@ -19,6 +21,7 @@ import importlib.util
 import inspect
 import pathlib
 import sys
+import traceback
 from typing import Callable, NamedTuple
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent))  # for networks/
@@ -258,6 +261,10 @@ def build(name, seed=0):
     return model, random_inputs(recipe)
 
 
+class NotExported(Exception):
+    pass
+
+
 def flat(outputs):
     """As the exporter counts them."""
     if isinstance(outputs, (list, tuple)):
@@ -281,10 +288,10 @@ def export(name, path, seed, opset, unfolded):
         outputs = model(*inputs)
     for output in flat(outputs):
         if output.numel() == 0:
-            sys.exit(f"{name}: an output is empty; another --seed may help")
+            raise NotExported("an output is empty; another --seed may help")
         constant = output.numel() > 1 and (output == output.flatten()[0]).all()
         if output.is_floating_point() and (constant or not torch.isfinite(output).all()):
-            sys.exit(f"{name}: the outputs are not finite or all the same; another --seed may help")
+            raise NotExported("the outputs are not finite or all the same; another --seed may help")
     recipe = RECIPES[name]
     legacy = {"dynamo": False} if "dynamo" in inspect.signature(torch.onnx.export).parameters else {}
     part = path.with_suffix(".part")
@@ -296,6 +303,28 @@ def export(name, path, seed, opset, unfolded):
                       dynamic_axes=symbolic_axes(recipe) if unfolded else None, **legacy)
     part.rename(path)
     print(f"{path}: {path.stat().st_size / 1e6:.1f} MB", flush=True)
+
+
+def export_all(names, folder, seed, opset, unfolded):
+    """Returns {name: why} of the models that could not be exported."""
+    failures = {}
+    for name in names:
+        path = folder / f"{name}.onnx"
+        try:
+            packages = missing_packages(RECIPES[name])
+            if packages:
+                raise NotExported(f"{', '.join(packages)} missing in {sys.executable}\n" +
+                                  __doc__[__doc__.index("Debian:"):].rstrip())
+            export(name, path, seed, opset, unfolded)
+        except NotExported as failure:
+            failures[name] = str(failure)
+        except Exception as failure:  # of PyTorch, its exporter or a package of models, each with its own kinds
+            traceback.print_exc()
+            failures[name] = f"{type(failure).__name__}: {failure}"
+        if name in failures:
+            path.with_suffix(".part").unlink(missing_ok=True)
+            print(f"{name}: not exported: {failures[name]}", file=sys.stderr, flush=True)
+    return failures
 
 
 def describe(recipe):
@@ -326,16 +355,9 @@ def main():
     if options.out is None:
         parser.error("say where to with --out DIR")
     options.out.mkdir(parents=True, exist_ok=True)
-    lacking = set()
-    for name in options.names or RECIPES:
-        packages = missing_packages(RECIPES[name])
-        if packages:
-            print(f"{name}: not exported, {', '.join(packages)} missing in {sys.executable}", file=sys.stderr)
-            lacking.update(packages)
-            continue
-        export(name, options.out / f"{name}.onnx", options.seed, options.opset, options.unfolded)
-    if lacking:
-        sys.exit(__doc__[__doc__.index("Debian:"):].rstrip())
+    failures = export_all(options.names or RECIPES, options.out, options.seed, options.opset, options.unfolded)
+    if failures:
+        sys.exit(f"not exported: {', '.join(failures)}")
 
 
 if __name__ == "__main__":

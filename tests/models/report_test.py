@@ -1,8 +1,11 @@
-"""Tests report.py's files and table, without a compiler."""
+"""Tests report.py's files and table, without a compiler, and the order of export.py's work, without PyTorch."""
+import contextlib
+import io
 import pathlib
 import sys
 import tempfile
 import unittest
+from unittest import mock
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent))
 import export
@@ -17,6 +20,26 @@ class ReportTest(unittest.TestCase):
         for name, recipe in export.RECIPES.items():
             if recipe.source.startswith("networks/"):
                 self.assertTrue((pathlib.Path(export.__file__).parent / recipe.source).is_file(), name)
+
+    def test_a_model_that_cannot_be_exported_is_named_and_the_others_are_exported(self):
+        def pretend(name, path, *_):
+            if name == "unet":
+                path.with_suffix(".part").write_text("half")
+                raise RuntimeError("sizes differ")
+            if name == "dlrm":
+                raise export.NotExported("an output is empty")
+            path.write_text(name)
+
+        with tempfile.TemporaryDirectory() as folder, contextlib.redirect_stderr(io.StringIO()) as said, \
+                mock.patch.object(export, "export", pretend), \
+                mock.patch.object(export, "missing_packages", lambda recipe: []), \
+                mock.patch.object(sys, "argv", ["export.py", "--out", folder, "unet", "c3d", "dlrm", "mmoe"]):
+            with self.assertRaises(SystemExit) as end:
+                export.main()
+            self.assertEqual(end.exception.code, "not exported: unet, dlrm")  # printed, and the exit code is 1
+            self.assertEqual(sorted(path.name for path in pathlib.Path(folder).iterdir()), ["c3d.onnx", "mmoe.onnx"])
+        self.assertIn("unet: not exported: RuntimeError: sizes differ", said.getvalue())
+        self.assertIn("dlrm: not exported: an output is empty", said.getvalue())
 
     def test_inputs_are_npy_files_of_the_recipe(self):
         with tempfile.TemporaryDirectory() as folder:

@@ -13,8 +13,8 @@ class Dice(nn.Module):
         self.norm = nn.BatchNorm1d(width, affine=False)
         self.alpha = nn.Parameter(torch.zeros(width))
 
-    def forward(self, x):
-        gate = torch.sigmoid(self.norm(x.reshape(-1, x.shape[-1])).reshape(x.shape))
+    def forward(self, x):  # [N, width]
+        gate = torch.sigmoid(self.norm(x))
         return gate * x + (1 - gate) * self.alpha * x
 
 

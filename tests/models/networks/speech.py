@@ -44,5 +44,7 @@ class Conformer(nn.Module):
         x = self.project(x.transpose(1, 2).flatten(2))
         positions = self.positions(x)
         for layer in self.layers:
-            x = layer(x, relative_position_embeddings=positions)[0]
+            x = layer(x, relative_position_embeddings=positions)
+            if isinstance(x, tuple):  # with the attention's weights, before transformers 5
+                x = x[0]
         return torch.log_softmax(self.head(x), dim=2)
