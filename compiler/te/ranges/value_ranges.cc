@@ -18,7 +18,7 @@ using ranges::Range;
 using ranges::Sum;
 using ranges::Truth;
 
-constexpr int64_t kMaxPoints = 1 << 14;        // points of a te, reduction axes included
+constexpr int64_t kMaxPoints = 1 << 14;  // points of a te, reduction axes included
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
@@ -32,12 +32,15 @@ double RoundedToFloat(double x) {
 // Returns what remains known after a value is rounded or wrapped to this type.
 ValueRange Stored(ValueRange value_range, DType dtype, bool arithmetic) {
   if (dtype == DType::kF32) {
+    const bool negative = value_range.lo < 0;
     value_range.lo = RoundedToFloat(value_range.lo);
     value_range.hi = RoundedToFloat(value_range.hi);
     // Devices may treat subnormal values as zero.
     if (value_range.least < std::numeric_limits<float>::min()) value_range.least = 0;
     if (std::fabs(value_range.lo) < std::numeric_limits<float>::min()) value_range.lo = std::min(value_range.lo, 0.0);
     if (std::fabs(value_range.hi) < std::numeric_limits<float>::min()) value_range.hi = std::max(value_range.hi, 0.0);
+    // A negative number that is rounded to zero, or subnormal and treated as zero, is -0.
+    if (negative && value_range.hi >= 0 && value_range.least == 0) value_range.negative_zero = true;
   }
   if (IsNarrowFloat(dtype)) return {};
   if (!IsFloat(dtype)) value_range.number = true;
@@ -407,7 +410,8 @@ ValueRange RangeOf(const Tensor& tensor) {
     }
     number = same32, lo = lo32, hi = hi32, least = least32, negative_zero = minus32;
   } else {
-    for (int64_t i = 0; i < count; ++i) look(IsFloat(tensor.dtype()) ? tensor.GetDouble(i) : static_cast<double>(tensor.GetInt(i)));
+    for (int64_t i = 0; i < count; ++i)
+      look(IsFloat(tensor.dtype()) ? tensor.GetDouble(i) : static_cast<double>(tensor.GetInt(i)));
   }
   if (lo > hi) return {};  // all are NaN
   ValueRange value_range = Range(lo, hi, number);

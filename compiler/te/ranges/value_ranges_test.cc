@@ -1,6 +1,7 @@
 #include "compiler/te/ranges/value_ranges.h"
 
 #include <cmath>
+#include <limits>
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -171,6 +172,23 @@ TEST(ValueRanges, SignsOfWhatMayBeAnything) {
   EXPECT_FALSE(sigmoid.number);
   EXPECT_TRUE(RangeOfBody("div(1.0, add(1.0, exp(neg(%0[i0]))))", Between(-5, 5)).number);
   EXPECT_GT(RangeOfBody("add(max(%0[i0], 0.0), 0.001)", anything).lo, 0);
+}
+
+TEST(ValueRanges, SignsOfZeros) {
+  const ValueRange minus_three = ValueRange::Exactly(-3, false);
+  ValueRange weights = Between(-2, 8);
+  weights.least = 0.25;
+  weights.negative_zero = false;
+  EXPECT_TRUE(RangeOfBody("mul(%0[i0], 0.0)", minus_three).negative_zero);
+  EXPECT_FALSE(RangeOfBody("mul(%0[i0], 0.0)", Between(1, 3)).negative_zero);
+  EXPECT_TRUE(RangeOfBody("mul(mul(%0[i0], 1e-25), 1e-25)", minus_three).negative_zero) << "too small a number";
+  EXPECT_FALSE(RangeOfBody("max(%0[i0], -1.0)", weights).negative_zero);
+  EXPECT_TRUE(RangeOfBody("max(%0[i0], 0.0)", Between(-1, 1)).negative_zero);
+  // One over such a zero is an infinity below zero.
+  EXPECT_EQ(RangeOfBody("div(1.0, mul(%0[i0], 0.0))", minus_three).lo, -std::numeric_limits<double>::infinity());
+  EXPECT_EQ(RangeOfBody("div(1.0, mul(mul(%0[i0], 1e-25), 1e-25))", minus_three).lo,
+            -std::numeric_limits<double>::infinity());
+  EXPECT_EQ(RangeOfBody("div(1.0, mul(%0[i0], 0.0))", Between(1, 3)).lo, 0);
 }
 
 TEST(ValueRanges, NaNComesOfInfinitiesAndOfDomains) {

@@ -11,6 +11,11 @@ constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 bool HoldsInfinity(const ValueRange& known) { return std::isinf(known.lo) || std::isinf(known.hi); }
 
+// By the sign bit, which zeros have, too.
+bool MayBeNegativeZero(const ValueRange& known) { return HoldsZero(known) && known.negative_zero; }
+bool MayBeNegative(const ValueRange& known) { return known.lo < 0 || MayBeNegativeZero(known); }
+bool MayBePositive(const ValueRange& known) { return known.hi >= 0; }
+
 }  // namespace
 }  // namespace ranges
 
@@ -80,7 +85,9 @@ ValueRange Product(const ValueRange& a, const ValueRange& b, bool square) {
       a.number && b.number && (square || !((HoldsZero(a) && HoldsInfinity(b)) || (HoldsZero(b) && HoldsInfinity(a))));
   ValueRange product = Range(lo, hi, number);
   product.least = std::isinf(a.least) || std::isinf(b.least) ? kInfinity : std::max(product.least, a.least * b.least);
-  product.negative_zero = product.negative_zero && !square && !(lo >= 0 && !a.negative_zero && !b.negative_zero);
+  // A zero is -0 where the signs of the factors differ, also where it is what a product of tiny numbers rounds to.
+  const bool differ = (MayBeNegative(a) && MayBePositive(b)) || (MayBeNegative(b) && MayBePositive(a));
+  product.negative_zero = product.negative_zero && !square && differ;
   const ValueRange* factor = a.linear && a.terms.empty() ? &a : b.linear && b.terms.empty() ? &b : nullptr;
   const ValueRange& other = factor == &a ? b : a;
   if (factor == nullptr || !other.linear || std::fabs(product.lo) > kExact || std::fabs(product.hi) > kExact) {
@@ -149,6 +156,8 @@ ValueRange Extreme(const Operands& x, bool least) {
   if (least ? a.hi <= b.lo : a.lo >= b.hi) either = a;
   if (least ? b.hi <= a.lo : b.lo >= a.hi) either = b;
   either.number = a.number && b.number;  // a NaN operand is the result
+  // Of two zeros, either may be the result.
+  either.negative_zero = HoldsZero(either) && (MayBeNegativeZero(a) || MayBeNegativeZero(b));
   return either;
 }
 
