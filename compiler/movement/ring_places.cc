@@ -99,7 +99,8 @@ Interval RangeUnder(const Index& x, const te::Pred& conditions) {
   return range;
 }
 
-// One address of a ring, and the conditions under which it is reached.
+// One address of a ring, and the conditions under which what is there counts. In vectors masked lanes are computed, too:
+// what they read does not count, but has to be in the buffer.
 struct Access {
   int buffer = -1;
   bool store = false;
@@ -107,10 +108,15 @@ struct Access {
   te::Pred conditions;
 };
 
+bool ComputesMaskedLanes(const Step& step) {
+  return step.lane_limit && !step.Is<ScalarLoops>() && !step.Is<RowReduction>();
+}
+
 // Collects the accesses of a step and of its shared-memory copies to rings.
 class Collector {
  public:
-  explicit Collector(const Kernel& kernel) : kernel_(kernel) {}
+  // `masked`: with the lanes that are computed and then masked.
+  Collector(const Kernel& kernel, bool masked) : kernel_(kernel), masked_(masked) {}
 
   void Add(const Step& step) {
     for (const Step& shared_copy : SharedCopiesOf(step)) Add(shared_copy);
@@ -120,7 +126,7 @@ class Collector {
     }
     if (const Bound* const limit = StoreLimitOf(step)) limits.push_back({limit->index, te::Cmp::kLt, limit->limit});
     te::Pred computed = limits;
-    if (step.lane_limit && LeavesOutMaskedLanes(step)) {
+    if (step.lane_limit && !(masked_ && ComputesMaskedLanes(step))) {
       computed.push_back({step.lane_limit->index, te::Cmp::kLt, step.lane_limit->limit});
     }
     te::Pred inside = computed;
@@ -138,9 +144,6 @@ class Collector {
   std::vector<Access> found;
 
  private:
-  // Is nothing computed where the step stores zero? In vectors all lanes are computed, then some masked.
-  static bool LeavesOutMaskedLanes(const Step& step) { return step.Is<ScalarLoops>() || step.Is<RowReduction>(); }
-
   bool IsRing(int buffer) const { return kernel_.buffers[buffer].ring.has_value(); }
 
   using Seen = std::set<const te::ScalarNode*>;  // under the same conditions
@@ -168,7 +171,14 @@ class Collector {
   }
 
   const Kernel& kernel_;
+  const bool masked_;
 };
+
+std::vector<Access> AccessesOf(const Kernel& kernel, const Step& step, bool masked) {
+  Collector collector(kernel, masked);
+  collector.Add(step);
+  return std::move(collector.found);
+}
 
 // The planes that places [0, rows) of each are part of. Conditions hold for a place more often than for its quotient,
 // from which the part that they limit may have vanished.
@@ -245,6 +255,20 @@ Interval FollowedRange(const Index& x, const te::Pred& conditions, const Interva
   return followed.ok() && range.lo <= range.hi ? range : otherwise;
 }
 
+// Is there no point at which all conditions hold, as far as axes that are compared with each other tell?
+bool NeverHold(const te::Pred& conditions) {
+  return std::any_of(conditions.begin(), conditions.end(), [&](const te::Comparison& c) {
+    const std::vector<Axis> axes = WithCompared(AxesOf(c), conditions);
+    const te::Pred decided = DecidedBy(axes, conditions);
+    bool holds = false;
+    const absl::Status followed = ForEachPoint(axes, [&](const Point& point) {
+      holds = holds || Hold(decided, point);
+      return absl::OkStatus();
+    });
+    return followed.ok() && !holds;
+  });
+}
+
 // The number of the place, counted through all planes, as an index: the address over the pitch. Where the part of the
 // address inside its row is seen to stay there, the index is free of it.
 Index PlaceOf(const Access& access, int64_t pitch) {
@@ -274,9 +298,19 @@ class PlaceChecker {
 
   absl::Status Check(const Access& access) {
     const absl::Status status = CheckAccess(access);
-    if (status.ok()) return status;
-    return absl::InternalError(
-        absl::StrCat("movement: step '", step_.label, "': an address of ring b", access.buffer, " ", status.message()));
+    return status.ok() || NeverHold(access.conditions) ? absl::OkStatus() : Refused(access, status.message());
+  }
+
+  // Checks that an address stays in its buffer.
+  absl::Status CheckElements(const Access& access) const {
+    const int64_t has = kernel_.buffers[access.buffer].elements;
+    const auto outside = [has](const Interval& range) {
+      return range.lo <= range.hi && (range.lo < 0 || range.hi >= has);
+    };
+    Interval range = RangeUnder(access.address, access.conditions);
+    if (outside(range)) range = FollowedRange(access.address, access.conditions, range);
+    if (!outside(range) || NeverHold(access.conditions)) return absl::OkStatus();
+    return Refused(access, absl::StrCat("reaches elements ", range.lo, " to ", range.hi, " of ", has));
   }
 
   // Every row that is said to be written is written.
@@ -297,6 +331,11 @@ class PlaceChecker {
   }
 
  private:
+  absl::Status Refused(const Access& access, absl::string_view why) const {
+    return absl::InternalError(
+        absl::StrCat("movement: step '", step_.label, "': an address of ring b", access.buffer, " ", why));
+  }
+
   absl::Status CheckAccess(const Access& access) {
     const Buffer& buffer = kernel_.buffers[access.buffer];
     const Ring& ring = *buffer.ring;
@@ -351,10 +390,13 @@ RowRange RowsInTurn(const RingRows& rows, const Turn& turn, int64_t number, cons
 }
 
 absl::Status CheckRingPlaces(const Kernel& kernel, const Step& step) {
-  Collector collector(kernel);
-  collector.Add(step);
   PlaceChecker checker(kernel, step);
-  for (const Access& access : collector.found) RETURN_IF_ERROR(checker.Check(access));
+  for (const Access& access : AccessesOf(kernel, step, /*masked=*/false)) RETURN_IF_ERROR(checker.Check(access));
+  if (ComputesMaskedLanes(step)) {
+    for (const Access& access : AccessesOf(kernel, step, /*masked=*/true)) {
+      RETURN_IF_ERROR(checker.CheckElements(access));
+    }
+  }
   return checker.CheckWritten();
 }
 

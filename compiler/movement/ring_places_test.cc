@@ -102,11 +102,11 @@ TEST(RingPlaces, TestsOfTheBorderKeepPlanesApart) {
   EXPECT_THAT(Refusal(kernel, 1), HasSubstr("reaches planes -1 to 2 of 2"));
 }
 
-// An element whose result is stored as zero is computed in vectors, not element by element.
-TEST(RingPlaces, MaskedElementsReadNothing) {
+// An element whose result is stored as zero reads nothing, or in vectors what does not count.
+TEST(RingPlaces, WhatIsMaskedHasToLieInItsBuffer) {
   const te::Axis lane{6, 2};
   const te::Index row = te::Index(kSumRow) + te::Index(kTap) - 1;
-  Kernel kernel = SumsOver(te::Mod(row, 3) * 16 + te::Index(kSumColumn) + te::Index(lane) * 48, row);
+  Kernel kernel = SumsOver(te::Mod(row, 3) * 16 + te::Index(kSumColumn) + te::Index(lane) * 8, row);
   Step& sum = kernel.phases[0].steps[1];
   sum.loops.push_back({lane, std::nullopt});
   EXPECT_THAT(Refusal(kernel, 1), HasSubstr("reaches planes 0 to 1 of 1"));
@@ -114,7 +114,20 @@ TEST(RingPlaces, MaskedElementsReadNothing) {
   sum.strategy = ScalarLoops{};
   EXPECT_EQ(Refusal(kernel, 1), "");
   sum.strategy = VectorMap{lane.id};
+  EXPECT_THAT(Refusal(kernel, 1), HasSubstr("reaches elements 0 to 55 of 48"));
+  kernel.buffers[2].elements = 56;
+  EXPECT_EQ(Refusal(kernel, 1), "");
+}
+
+TEST(RingPlaces, WhatNoPointReachesIsNotRead) {
+  const te::Index row = te::Index(kSumRow) + te::Index(kTap) - 1;
+  Kernel kernel = SumsOver(te::Mod(row + 1, 3) * 16 + te::Index(kSumColumn), row);
   EXPECT_NE(Refusal(kernel, 1), "");
+  Step& sum = kernel.phases[0].steps[1];
+  te::Pred never = sum.body[0]->pred;
+  never.push_back({te::Index(kSumColumn) * 2, te::Cmp::kEq, te::Index(5)});
+  sum.body = {te::If(never, sum.body[0]->args[0], sum.body[0]->args[1])};
+  EXPECT_EQ(Refusal(kernel, 1), "");
 }
 
 // Rows of one element: rows and columns count alike in an address, and two tests keep their sum.
