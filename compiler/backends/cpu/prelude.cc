@@ -35,6 +35,9 @@ namespace {
 // - ld_f16, st_f16: convert in hardware, since every ISA in use can.
 // - rounded_f32, rounded_f64, vrounded: an empty instruction, across which clang contracts nothing. Under
 //   -ffp-contract=fast it ignores pragmas, and arithmetic fences, too.
+// - vsqrt, root_f32, root_f64: clang 14 takes a root for no number below zero, and therefore 1 / sqrt(-0), the negative
+//   infinity, too: it folded comparisons of that with zero. It knows neither the result of an empty instruction nor x
+//   itself. Neither takes time; the former would keep loops over single values from becoming vectors.
 // - vmax(a, b): vmaxps returns its second operand when unordered, so a NaN in `a` needs the extra select.
 constexpr char kText[] =
     R"(typedef unsigned char u8; typedef signed char i8; typedef unsigned short u16; typedef short i16;
@@ -161,7 +164,7 @@ SI vf vmin(vf a, vf b) { vf m = a < b ? a : b; return a != a ? a : m; }
 SI vf vabs(vf x) { return (vf)((vi)x & 0x7fffffff); }
 SI vf vsign(vf x) { vf z = bc(0.f); vf r = x > z ? bc(1.f) : x < z ? bc(-1.f) : z; return x != x ? x : r; }
 #define LANEWISE(name, f) SI vf name(vf x) { vf r; for (int l = 0; l < $L; ++l) r[l] = f(x[l]); return r; }
-LANEWISE(vsqrt, __builtin_sqrtf)
+LANEWISE(lanes_sqrt, __builtin_sqrtf)
 LANEWISE(vfloor, __builtin_floorf)
 LANEWISE(vceil, __builtin_ceilf)
 LANEWISE(vround, __builtin_nearbyintf)
@@ -174,6 +177,9 @@ LANEWISE(vround, __builtin_nearbyintf)
 #endif
 #define ROUNDED(T, name) SI T name(T x) { asm("" : OPAQUE(x)); return x; }
 ROUNDED(vf, vrounded) ROUNDED(float, rounded_f32) ROUNDED(double, rounded_f64)
+SI vf vsqrt(vf x) { return vrounded(lanes_sqrt(x)); }
+SI float root_f32(float x) { return x == 0 ? x : __builtin_sqrtf(x); }
+SI double root_f64(double x) { return x == 0 ? x : __builtin_sqrt(x); }
 SI vf zip_low(vf a, vf b) { return __builtin_shufflevector(a, b, $ZL); }
 SI vf zip_high(vf a, vf b) { return __builtin_shufflevector(a, b, $ZH); }
 #define BITS(V, T, N, S) typedef T V __attribute__((vector_size(N * sizeof(T)))); \
@@ -438,7 +444,8 @@ SI u16 f2bf(float f) { u32 b = asu(f); if ((b & 0x7fffffff) > 0x7f800000) return
 // The compiler optimises its own builtins better than calls of libm.
 std::string LibraryName(const std::string& function, bool f64) {
   std::string name = absl::StrCat(function == "round" ? "nearbyint" : function, f64 ? "" : "f");
-  for (const char* builtin : {"fabs", "floor", "ceil", "round", "sqrt"}) {
+  if (function == "sqrt") return f64 ? "root_f64" : "root_f32";
+  for (const char* builtin : {"fabs", "floor", "ceil", "round"}) {
     if (function == builtin) return absl::StrCat("__builtin_", name);
   }
   return name;

@@ -56,6 +56,21 @@ std::vector<FusionCase> FunctionCases() {
   for (int i = -40; i <= 40; ++i) sines.push_back(std::sin(i * 0.04));
   cases.push_back(Function("Asin", sines));
   cases.push_back(Function("Acos", sines));
+  for (const DType dtype : {DType::kF32, DType::kF64}) {
+    G g;  // a root is -0 where its operand is, so that one over a root may lie below zero
+    const V x = g.In(Tensor::From<double>(
+        dtype, {19},
+        {0.0, -0.0, 4, -1, kInf, -kInf, kNan, 2, -0.0, -0.0, -0.0, 9, 0.0, -0.0, -0.0, 0.25, -0.0, 1e-30, -0.0}));
+    const V root = g.Op("Sqrt", {x}), inverse = g.Op("Reciprocal", {root});
+    g.Out(root);
+    g.Out(g.Op("Sign", {inverse}));
+    const V zero = g.Scalar(0, dtype);
+    g.Out(g.Op("Less", {inverse, zero}));
+    g.Out(g.Op("Less", {g.Op("Div", {g.Scalar(-3, dtype), g.Op("Add", {root, root})}), zero}));
+    g.Out(g.Op("GreaterOrEqual", {inverse, zero}));
+    g.Out(g.Op("Where", {g.Op("Less", {inverse, zero}), g.Scalar(2, dtype), g.Scalar(5, dtype)}));
+    cases.push_back(FusionCase(std::string("roots of zeros ") + DTypeName(dtype), g));
+  }
   const std::vector<double> bases = {0.0, -0.0, 1,   -1,   kInf, -kInf,     kNan,
                                      1.5, -1.5, 0.3, -0.3, -2,   0.9999999, 1.0000001};
   const std::vector<double> exponents = {0.0, -0.0, 1,     -1,    kInf,    -kInf,     kNan,     2,        -2,
