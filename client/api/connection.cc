@@ -14,6 +14,7 @@
 #include "proto/compile.grpc.pb.h"
 #include "proto/profile.grpc.pb.h"
 #include "proto/worker.grpc.pb.h"
+#include "runtime/base/steady_clock.h"
 
 namespace fusion {
 namespace {
@@ -386,10 +387,10 @@ absl::Status WatchToEnd(Connection& connection, const std::string& job_id, int64
     // A server that shuts down ends the stream in order, without a final event; the client then tries again.
     if (!status.ok() && !absl::IsUnavailable(status) && !absl::IsCancelled(status)) return status;
     if (away_since == absl::InfiniteFuture()) {
-      away_since = absl::Now();
+      away_since = SteadyNow();
       lost(status.ok() ? "the server ended the stream" : std::string(status.message()));
     }
-    if (absl::Now() - away_since > patience) {
+    if (SteadyNow() - away_since > patience) {
       return absl::UnavailableError(absl::StrCat("the server has been away for ", absl::FormatDuration(patience),
                                                  "; watch the job again with `fusionctl job watch ", job_id, "`"));
     }

@@ -11,6 +11,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/time/clock.h"
 #include "client/cli/words.h"
+#include "runtime/base/steady_clock.h"
 
 namespace fusion {
 namespace {
@@ -89,12 +90,12 @@ void Progress::Now(const std::string& label, const std::string& text, int64_t do
   if (mode_ == Mode::kNone) return;
   if (bar_label_ != label) {
     bar_label_ = label;
-    bar_start_ = absl::Now();
+    bar_start_ = SteadyNow();
   }
   std::string shown = Printable(text);
   if (total > 0) shown = absl::StrCat(done, "/", total, shown.empty() ? "" : " ", shown);
   if (mode_ == Mode::kPlain) {
-    const absl::Time now = absl::Now();
+    const absl::Time now = SteadyNow();
     // A message that changes while nothing is done, such as one about a missing worker, is no count.
     const bool counting = label == plain_label_ && total > 0 && done < total && (done != plain_done_ || text.empty());
     if (counting && now - plain_time_ < absl::Seconds(2)) return;
@@ -105,7 +106,7 @@ void Progress::Now(const std::string& label, const std::string& text, int64_t do
     return;
   }
   ClearLive();
-  if (total > 0) shown = absl::StrCat(Bar(done, total), " ", shown, Eta(absl::Now() - bar_start_, done, total));
+  if (total > 0) shown = absl::StrCat(Bar(done, total), " ", shown, Eta(SteadyNow() - bar_start_, done, total));
   std::fprintf(stderr, "  %s %s", Padded(label, kLabelColumns).c_str(), shown.c_str());
   std::fflush(stderr);
   live_ = true;

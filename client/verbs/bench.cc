@@ -10,13 +10,14 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "absl/time/clock.h"
+#include "absl/time/time.h"
 #include "client/cli/exit_codes.h"
 #include "client/cli/words.h"
 #include "client/local/tensor_files.h"
 #include "client/verbs/verbs.h"
 #include "runtime/base/quantile.h"
 #include "runtime/base/status_macros.h"
+#include "runtime/base/steady_clock.h"
 #include "runtime/loader/paired_runs.h"
 #include "runtime/loader/session.h"
 
@@ -70,9 +71,9 @@ class BenchVerb : public Verb {
     ASSIGN_OR_RETURN(PreparedRun runner, Prepare(bundle_, inputs_, static_cast<int>(threads_)));
     std::vector<double> latencies_ms;
     std::vector<std::vector<double>> launches_us(runner.program().launches.size());
-    const absl::Time end = absl::Now() + absl::Seconds(2);
+    const absl::Time end = SteadyNow() + absl::Seconds(2);
     if (runner.simulated_time()) runs_ = 1, warmup_ = 0;  // each run takes the same time
-    for (int64_t run = -warmup_; runs_ > 0 ? run < runs_ : run < 5 || absl::Now() < end; ++run) {
+    for (int64_t run = -warmup_; runs_ > 0 ? run < runs_ : run < 5 || SteadyNow() < end; ++run) {
       ASSIGN_OR_RETURN(const double latency_ns, runner.Run());
       if (run < 0) continue;
       latencies_ms.push_back(latency_ns * kMsPerNs);

@@ -16,7 +16,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
-#include "absl/time/clock.h"
+#include "absl/time/time.h"
 #include "client/api/digest_cache.h"
 #include "client/api/model_files.h"
 #include "client/cli/exit_codes.h"
@@ -29,6 +29,7 @@
 #include "runtime/base/mapped_file.h"
 #include "runtime/base/sha256.h"
 #include "runtime/base/status_macros.h"
+#include "runtime/base/steady_clock.h"
 #include "runtime/base/user_folders.h"
 #include "runtime/bundle/bundle_signature.h"
 
@@ -155,7 +156,7 @@ std::string RandomId() {
 }
 
 absl::Status UploadOnce(Connection& connection, const LocalModel& model, int64_t chunk_bytes, Progress& progress) {
-  const absl::Time start = absl::Now();
+  const absl::Time start = SteadyNow();
   std::map<std::string, absl::string_view> chunks;
   for (const ChunkedFile& file : model.files) {
     for (size_t i = 0; i < file.chunk_digests.size(); ++i) chunks[file.chunk_digests[i]] = file.Chunk(i, chunk_bytes);
@@ -181,7 +182,7 @@ absl::Status UploadOnce(Connection& connection, const LocalModel& model, int64_t
   }
   progress.Line("uploaded",
                 absl::StrCat(BytesInWords(new_bytes), " new, ", BytesInWords(all_bytes - new_bytes), " already there"),
-                absl::ToDoubleSeconds(absl::Now() - start));
+                absl::ToDoubleSeconds(SteadyNow() - start));
   return absl::OkStatus();
 }
 

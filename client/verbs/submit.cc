@@ -4,7 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "absl/strings/str_cat.h"
-#include "absl/time/clock.h"
+#include "absl/time/time.h"
 #include "client/cli/exit_codes.h"
 #include "client/cli/words.h"
 #include "client/verbs/alternatives.h"
@@ -13,6 +13,7 @@
 #include "client/verbs/verbs.h"
 #include "runtime/base/atomic_file.h"
 #include "runtime/base/status_macros.h"
+#include "runtime/base/steady_clock.h"
 #include "runtime/bundle/target_path.h"
 
 namespace fusion {
@@ -94,7 +95,7 @@ class SubmitVerb : public Verb {
   }
 
   int Run(const CommonOptions& common) override {
-    start_ = absl::Now();
+    start_ = SteadyNow();
     if (output_.empty()) output_ = std::filesystem::path(model_).stem().string() + ".fusion";
     const absl::Status writable = CheckOutputPath(output_);
     if (!detach_ && !writable.ok()) return Fail(writable);
@@ -162,7 +163,7 @@ class SubmitVerb : public Verb {
     PrintChecks(compilation.last.checks(), progress);
     if (json_ != "-") PrintFetched(path, bundle);
     return {absl::OkStatus(), false,
-            Report(compilation, request.model_name(), path, absl::ToDoubleSeconds(absl::Now() - start_)),
+            Report(compilation, request.model_name(), path, absl::ToDoubleSeconds(SteadyNow() - start_)),
             JudgeChecks(compilation.last.checks())};
   }
 
@@ -183,7 +184,7 @@ class SubmitVerb : public Verb {
         {"model", request.model_name()},
         {"early", true},
         {"kernels", compilation.last.account().kernels()},
-        {"seconds", absl::ToDoubleSeconds(absl::Now() - start_)},
+        {"seconds", absl::ToDoubleSeconds(SteadyNow() - start_)},
         {"bundle",
          {{"path", path}, {"size_bytes", bundle.size_bytes()}, {"sha256", bundle.digest()}, {"key", bundle.key()}}}};
     return {absl::OkStatus(), false, std::move(report)};
@@ -202,7 +203,7 @@ class SubmitVerb : public Verb {
         return FailLocal(written);
       }
     }
-    progress.Headline(absl::StrCat("done in ", SecondsInWords(absl::ToDoubleSeconds(absl::Now() - start_))));
+    progress.Headline(absl::StrCat("done in ", SecondsInWords(absl::ToDoubleSeconds(SteadyNow() - start_))));
     return code;
   }
 

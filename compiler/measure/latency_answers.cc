@@ -6,9 +6,9 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "absl/time/clock.h"
 #include "compiler/movement/cost.h"
 #include "runtime/base/status_macros.h"
+#include "runtime/base/steady_clock.h"
 
 namespace fusion {
 
@@ -32,7 +32,7 @@ absl::StatusOr<bool> LatencyAnswers::Knows(const std::vector<KernelQuestion>& qu
 void LatencyAnswers::LimitMeasuring(double seconds, std::function<double()> clock) {
   limit_s_ = seconds;
   spent_s_ = 0;
-  clock_ = clock ? std::move(clock) : [] { return absl::ToUnixNanos(absl::Now()) * 1e-9; };
+  clock_ = clock ? std::move(clock) : [] { return static_cast<double>(SteadyNanos()) * 1e-9; };
 }
 
 absl::StatusOr<std::vector<bool>> LatencyAnswers::InTime(const std::vector<LatencyQuestion>& questions) {

@@ -8,9 +8,9 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "absl/time/clock.h"
 #include "compiler/tune/search.h"
 #include "runtime/base/status_macros.h"
+#include "runtime/base/steady_clock.h"
 
 namespace fusion::tune {
 namespace {
@@ -128,7 +128,7 @@ class Tuning {
   };
   using Group = std::vector<Workbench::Variant>;
 
-  double Seconds() const { return options_.seconds ? options_.seconds() : absl::ToUnixNanos(absl::Now()) * 1e-9; }
+  double Seconds() const { return options_.seconds ? options_.seconds() : static_cast<double>(SteadyNanos()) * 1e-9; }
   // The trials of all kernels that the budget allows.
   int64_t AllTrials() const { return static_cast<int64_t>(kernels_.size()) * options_.budget.trials; }
 

@@ -6,8 +6,8 @@ usage: structure.py [--check]
 Prints how many files each folder has, the longest files, the functions that are too long, the sources that have no test
 of their name and for which mirrors.txt names none either, and every circle: units (a header and the source of its name) that include each other, and folders of the
 compiler that include a folder above themselves. The order of the folders is that of compiler/CMakeLists.txt, in which
-each folder may include what stands before it. --check prints circles, upward includes and sources without a test only,
-and exits with 1 if there are any.
+each folder may include what stands before it. Durations and limits by the wall clock are faults, too, unless
+wall_clock.txt has a reason. --check prints faults only, and exits with 1 if there are any.
 """
 import argparse
 import collections
@@ -23,6 +23,9 @@ MANY_FILES, LONG_FILE, LONG_FUNCTION = 20, 400, 80
 # Tokens that may hide a brace: comments, raw strings, strings and characters. The digits of 1'000 hold no character.
 HIDDEN = re.compile(r'//[^\n]*|/\*.*?\*/|R"(\w*)\(.*?\)\1"|"(?:\\.|[^"\\\n])*"|(?<![0-9a-fA-F])\'(?:\\.|[^\'\\])+\'', re.DOTALL)
 CONTAINER = re.compile(r"\b(namespace|class|struct|union|enum|extern)\b[^()=]*$")
+WALL_CLOCK = re.compile(r"absl::Now\b|GetCurrentTimeNanos|system_clock::now|gettimeofday\(|CLOCK_REALTIME|\btime\((?:nullptr|NULL|0)\)")
+# Dates that people read, and deadlines that gRPC turns into a steady clock's when the call begins.
+DATE = re.compile(r"absl::ToUnixMillis\(absl::Now\(\)\)|absl::FormatTime\([^;]*?absl::Now\(\)|absl::ToChronoTime\(absl::Now\(\) \+")
 CALLABLE = re.compile(r"([\w:~]+|operator\s*[^\s\w(]+)\s*\(")
 
 
@@ -144,10 +147,35 @@ def without_tests(paths):
                   and path[:-len(".cc")] + "_test.cc" not in paths)
 
 
+def wall_clock_faults(root, declared):
+    """Sources outside tests that use the wall clock for more than dates, without a reason; reasons that nothing needs."""
+    reasons = dict(line for line in declared if len(line) == 2 and all(line))
+    faults = [f"wall_clock.txt: '{' | '.join(line)}' is not 'source | reason'" for line in declared
+              if len(line) != 2 or not all(line)]
+    used = set()
+    for path in sources(root):
+        if path.stem.endswith("_test") or "testing" in path.parts:
+            continue
+        text = HIDDEN.sub(lambda match: re.sub(r"[^\n]", " ", match.group()), (root / path).read_text())
+        text = DATE.sub(lambda match: re.sub(r"[^\n]", " ", match.group()), text)
+        for match in WALL_CLOCK.finditer(text):
+            if path.as_posix() in reasons:
+                used.add(path.as_posix())
+            else:
+                faults.append(f"{path}:{text.count(chr(10), 0, match.start()) + 1} uses {match.group()}: a step of the wall "
+                              "clock changes it; use runtime/base/steady_clock.h, or give a reason in wall_clock.txt")
+    return faults + [f"wall_clock.txt: {path} does not use the wall clock" for path in sorted(set(reasons) - used)]
+
+
+def declarations(text, parts):
+    """The lines of a text file of reasons, each cut into its parts."""
+    lines = [line for line in text.splitlines() if line.strip() and not line.startswith("#")]
+    return [tuple(part.strip() for part in line.split("|", parts - 1)) for line in lines]
+
+
 def mirrors(text):
     """The lines of mirrors.txt: (pattern of sources, the test that stands in for their own, reason)."""
-    lines = [line for line in text.splitlines() if line.strip() and not line.startswith("#")]
-    return [tuple(part.strip() for part in line.split("|", 2)) for line in lines]
+    return declarations(text, 3)
 
 
 def test_faults(paths, declared, root=ROOT):
@@ -172,7 +200,7 @@ def test_faults(paths, declared, root=ROOT):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--check", action="store_true", help="print and judge circles, upward includes and missing tests only")
+    parser.add_argument("--check", action="store_true", help="print and judge faults only")
     arguments = parser.parse_args()
     all_includes = includes()
     faults = ["a circle: " + ", ".join(circle) for circle in unit_circles(all_includes)]
@@ -180,6 +208,7 @@ def main():
     declared = mirrors((pathlib.Path(__file__).parent / "mirrors.txt").read_text())
     untested = test_faults(all_includes, declared)
     faults += untested
+    faults += wall_clock_faults(ROOT, declarations((pathlib.Path(__file__).parent / "wall_clock.txt").read_text(), 2))
     if not arguments.check:
         files = collections.Counter(str(pathlib.Path(path).parent) for path in all_includes)
         lengths = {path: len((ROOT / path).read_text().splitlines()) for path in all_includes}
@@ -198,7 +227,7 @@ def main():
         print(f"\n{collective} sources with a header have a collective test by declaration (mirrors.txt); "
               f"{sum('no test of its name' in fault for fault in untested)} have no test and no reason")
         print(f"\n{len(faults)} faults")
-    print("\n".join(faults) if faults else "no include circles, no upward includes, no source without a test or a reason")
+    print("\n".join(faults) if faults else "no include circles, no upward includes, no source without a test or a reason, no duration by the wall clock")
     return 1 if faults else 0
 
 

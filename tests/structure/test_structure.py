@@ -72,6 +72,28 @@ class Tests(Tree):
             "te/testing/c.h", "te/deep/b_test.cc"]))
 
 
+class WallClock(Tree):
+    def faults(self, text, *declared):
+        return structure.wall_clock_faults(self.tree({"server/a.cc": text}), declared)
+
+    def test_a_duration_is_a_fault_and_a_date_is_none(self):
+        self.assertEqual([], self.faults("row.time_ms = absl::ToUnixMillis(absl::Now());  // not absl::Now() - x\n"
+                                         "context.set_deadline(absl::ToChronoTime(absl::Now() + timeout));\n"))
+        for use in ("absl::Now() - begin", "absl::GetCurrentTimeNanos()", "time(nullptr)", "clock_ = absl::Now"):
+            [fault] = self.faults(f"int x;\nauto y = {use};\n")
+            self.assertIn("server/a.cc:2 uses", fault)
+
+    def test_a_reason_is_heard_and_one_that_nothing_needs_is_a_fault(self):
+        self.assertEqual([], self.faults("absl::Now() - mtime;", ("server/a.cc", "ages of files")))
+        [fault] = self.faults("int x;", ("server/a.cc", "ages of files"))
+        self.assertIn("does not use", fault)
+        self.assertEqual(2, len(self.faults("absl::Now() - mtime;", ("server/a.cc", ""))))
+
+    def test_tests_may_use_it(self):
+        self.assertEqual([], structure.wall_clock_faults(self.tree({"server/a_test.cc": "absl::Now() - x;",
+                                                                    "server/testing/a.cc": "absl::Now() - x;"}), []))
+
+
 class Functions(Tree):
     def found(self, text):
         return list(structure.functions(text))

@@ -71,9 +71,9 @@ absl::StatusOr<PhasePrices> ProbePhases(int threads) {
   const auto seconds = [](const auto& run) {
     std::vector<double> rounds;
     for (int round = 0; round < kRounds; ++round) {
-      const int64_t start = absl::GetCurrentTimeNanos();
+      const int64_t start = SteadyNanos();
       run();
-      rounds.push_back(1e-9 * static_cast<double>(absl::GetCurrentTimeNanos() - start));
+      rounds.push_back(1e-9 * static_cast<double>(SteadyNanos() - start));
     }
     return Quantile(rounds, kUndisturbed) / kPhases;
   };
