@@ -230,6 +230,24 @@ TEST_P(StoreConformance, AJobHasThePriorityOfItsBestSubmissionThatIsLeft) {
   EXPECT_EQ(store_->GetJob("first")->priority, -10) << "nobody waits any more";
 }
 
+TEST_P(StoreConformance, AJobHasTheOwnersOfItsSubmissionsThatAreLeft) {
+  using ::testing::ElementsAre;
+  const auto submit = [&](const std::string& id, const std::string& owner) {
+    JobRow job = MakeJob(id, "k");
+    job.owner = owner;
+    ASSERT_TRUE(store_->InsertJob(job, "e").ok());
+  };
+  submit("first", "token b, and \x1f more");
+  EXPECT_THAT(store_->GetJob("first")->owners, ElementsAre("token b, and \x1f more"));
+  submit("second", "a"), submit("third", ""), submit("fourth", "a");
+  EXPECT_THAT(store_->GetJob("first")->owners, ElementsAre("", "a", "token b, and \x1f more"));
+  EXPECT_THAT(store_->UnfinishedJobs()->front().owners, ElementsAre("", "a", "token b, and \x1f more"));
+  EXPECT_THAT(store_->FindSubmission("fourth")->owners, ElementsAre("", "a", "token b, and \x1f more"));
+  ASSERT_TRUE(store_->LeaveJob("second", 7, "cancelled", 1, "cancelled").ok());
+  ASSERT_TRUE(store_->LeaveJob("first", 7, "cancelled", 1, "cancelled").ok());
+  EXPECT_THAT(Claim("first")->owners, ElementsAre("", "a"));
+}
+
 // Pages through lists in which other submissions come meanwhile.
 TEST_P(StoreConformance, PagesOfJobsHaveEachOnceWhateverComesMeanwhile) {
   int64_t now_ms = 100;

@@ -32,6 +32,8 @@ struct JobRow {
   std::string owner = {};       // name of the caller who submitted it
   std::string request_id = {};  // by which the owner names this submission; "": by none
   int priority = 0;             // in a row that was read, that of the job's best submission that has not left
+  // The owners of the job's submissions that have not left, each once, sorted. The store fills it on reading.
+  std::vector<std::string> owners = {};
   std::string request;
   JobPhase state = JobPhase::kQueued;
   int64_t created_ms = 0, started_ms = 0, finished_ms = 0;

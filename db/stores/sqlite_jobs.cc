@@ -1,7 +1,9 @@
 #include <algorithm>
 #include <limits>
 
+#include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
 #include "db/stores/sqlite_store.h"
 #include "runtime/base/status_macros.h"
 
@@ -129,7 +131,18 @@ constexpr char kJobColumns[] =
     "COALESCE(MAX(seq), 0) FROM job_events WHERE job_id = jobs.id), jobs.early_digest, jobs.early_bytes, "
     "jobs.early_key, jobs.number, MAX(CASE jobs.left_ms WHEN 0 THEN jobs.priority ELSE -1000000 END, COALESCE((SELECT "
     "MAX(priority) FROM joined_submissions WHERE job_id = jobs.id AND left_ms = 0), -1000000)), jobs.priority, "
-    "jobs.pinned, jobs.claimant, jobs.fence ";
+    "jobs.pinned, jobs.claimant, jobs.fence, (SELECT group_concat('x' || hex(owner)) FROM (SELECT owner FROM "
+    "joined_submissions WHERE job_id = jobs.id AND left_ms = 0 UNION SELECT jobs.owner WHERE jobs.left_ms = 0)) ";
+
+// Reads the last of them: names may hold any character.
+std::vector<std::string> OwnersOf(const std::string& text) {
+  std::vector<std::string> owners;
+  for (const absl::string_view name : absl::StrSplit(text, ',', absl::SkipEmpty())) {
+    owners.push_back(absl::HexStringToBytes(name.substr(1)));
+  }
+  std::sort(owners.begin(), owners.end());
+  return owners;
+}
 
 JobRow ToJob(const SqlRow& row) {
   JobRow job;
@@ -149,6 +162,7 @@ JobRow ToJob(const SqlRow& row) {
   job.priority = static_cast<int>(best > -1000000 ? best : row.Int(27));  // all have left: as it was submitted
   job.pinned = row.Int(28) != 0;
   job.claimant = row.Text(29), job.fence = row.Int(30);
+  job.owners = OwnersOf(row.Text(31));
   return job;
 }
 

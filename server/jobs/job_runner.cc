@@ -75,7 +75,8 @@ void JobRunner::Enqueue(const JobRow& job) {
   // After a restart the wait begins anew.
   const WaitingJob waiting{job.owner, arrivals_++, QueueDeadline(request)};
   waiting_[job.id] = waiting;
-  queue_.SetJob(job.id, job.owner, job.priority);
+  // A row that was not read is that of a new submission.
+  queue_.SetJob(job.id, job.owners.empty() ? std::vector<std::string>{job.owner} : job.owners, job.priority);
   queue_.Push(job.id, "", waiting.order, job.id);
   if (waiting.until < next_expiry_) expiry_changed_.Signal();
 }
@@ -98,12 +99,12 @@ void JobRunner::Join(const std::string& job_id, const v1::SubmitRequest& request
 
 void JobRunner::SetPriority(const JobRow& job) {
   if (const auto waits = waiting_.find(job.id); waits != waiting_.end()) {
-    queue_.SetJob(job.id, waits->second.owner, job.priority);
+    queue_.SetJob(job.id, job.owners, job.priority);
   }
   const auto running = running_.find(job.id);
   if (running == running_.end()) return;
   running->second->told_farm = true;
-  farm_->SetJob(job.id, job.owner, job.priority);
+  farm_->SetJob(job.id, job.owners, job.priority);
 }
 
 std::vector<std::string> JobRunner::TakeExpired() {

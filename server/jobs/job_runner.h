@@ -12,9 +12,10 @@
 // then fails with the evidence; that the server died counts for no job
 // (docs/decisions/0047-a-compilation-is-a-process.md).
 //
-// Owners take turns, priorities order the jobs of one (task_queue.h), and each has at most `max_in_flight` jobs. A job
-// that waits for a place longer than its submission allows fails with DEADLINE_EXCEEDED. Jobs that wait for a worker
-// which is not there take none of the `compile_threads` places.
+// Owners take turns, those who share a job equal parts of one, priorities order the jobs of one (task_queue.h), and
+// each has at most `max_in_flight` jobs, of which a job that he has joined is none. A job that waits for a place longer
+// than its submission allows fails with DEADLINE_EXCEEDED. Jobs that wait for a worker which is not there take none of
+// the `compile_threads` places.
 //
 // The class lies in four files: job_runner.cc (queue, attempts, ends), claims.cc, submissions.cc and perform_job.cc.
 #ifndef FUSION_SERVER_JOBS_JOB_RUNNER_H_
@@ -160,7 +161,7 @@ class JobRunner {
   // The job waits and runs no more.
   // The time at which a job with this request has waited too long.
   absl::Time QueueDeadline(const v1::SubmitRequest& request) const;
-  // Passes on the priority of a job, wherever its turn is waited for.
+  // Passes on whose a job is and its priority, wherever its turn is waited for.
   void SetPriority(const JobRow& job) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // One more submission waits for the job.
   void Join(const std::string& job_id, const v1::SubmitRequest& request);

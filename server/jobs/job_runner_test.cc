@@ -440,6 +440,30 @@ TEST_F(JobRunnerTest, PrioritiesOrderTheJobsOfAnOwnerAndAJoinedJobHasItsBest) {
   EXPECT_TRUE(absl::IsInvalidArgument(runner_->Submit(wrong, "me", [] { return false; }).status()));
 }
 
+// Were the shared job charged to the first alone, b2 would come before c1, which was submitted later.
+TEST_F(JobRunnerTest, OwnersWhoShareAJobPayEqualPartsOfItsTurn) {
+  absl::Mutex mutex;
+  std::vector<std::string> order;
+  Make(1, [&](const ModelFiles& files, const CompileOptions& options, const CompileContext& context,
+              const std::string& path) {
+    absl::MutexLock lock(&mutex);
+    order.push_back(files.model_name);
+    return FakeCompile(files, options, context, path);
+  });
+  farm_.Start();
+  ASSERT_TRUE(runner_->Restore().ok());
+  std::vector<std::string> ids;
+  for (const auto& [owner, model] : std::vector<std::pair<std::string, std::string>>{
+           {"a", "ok shared"}, {"b", "ok shared"}, {"b", "ok b2"}, {"c", "ok c1"}, {"c", "ok c2"}}) {
+    const v1::SubmitResponse submitted = runner_->Submit(Model(model), owner, [] { return false; }).value();
+    if (!submitted.joined()) ids.push_back(submitted.job_id());
+  }
+  runner_->Start();
+  for (const std::string& id : ids) EXPECT_EQ(AwaitEnd(id).state, JobPhase::kSucceeded);
+  absl::MutexLock lock(&mutex);
+  EXPECT_THAT(order, ElementsAre("ok shared", "ok c1", "ok b2", "ok c2"));
+}
+
 TEST_F(JobRunnerTest, AJobThatWaitsForAPlaceLongerThanItMayFails) {
   absl::Mutex mutex;
   bool go_on = false;

@@ -150,7 +150,7 @@ class Farm {
 
   // Says whose a job is and how urgent, while it runs: by that its tasks take their turns (task_queue.h). SetJob may be
   // called again.
-  void SetJob(const std::string& job, const std::string& owner, int priority);
+  void SetJob(const std::string& job, std::vector<std::string> owners, int priority);
   void ForgetJob(const std::string& job);
   // For the compiler. Blocks until each task has an outcome (parallel to `tasks`). Fails with CANCELLED, or with
   // UNAVAILABLE at shutdown.

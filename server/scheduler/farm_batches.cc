@@ -61,9 +61,9 @@ void Farm::OfferPayload(const std::string& task_id, const std::string& digest, i
   if (scheduler_.TakesPayload(task_id)) scheduler_.GivePayload(task_id, digest, size_bytes);
 }
 
-void Farm::SetJob(const std::string& job, const std::string& owner, int priority) {
+void Farm::SetJob(const std::string& job, std::vector<std::string> owners, int priority) {
   absl::MutexLock lock(&mutex_);
-  scheduler_.SetJob(job, owner, priority);
+  scheduler_.SetJob(job, std::move(owners), priority);
 }
 
 void Farm::ForgetJob(const std::string& job) {

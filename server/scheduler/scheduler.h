@@ -75,7 +75,9 @@ class Scheduler {
   void Restore(const TaskRow& row, absl::Time now);
 
   // Says whose a job is and how urgent, from its start to its end. Tasks of other jobs are those of the owner "".
-  void SetJob(const std::string& job, const std::string& owner, int priority) { queue_.SetJob(job, owner, priority); }
+  void SetJob(const std::string& job, std::vector<std::string> owners, int priority) {
+    queue_.SetJob(job, std::move(owners), priority);
+  }
   void ForgetJob(const std::string& job) { queue_.ForgetJob(job); }
   // Adds one waiter, row.job, to the task with row.key, and creates the task if needed. A task from before a restart
   // that is done counts, if this is the first to ask for it. Returns the task's id.

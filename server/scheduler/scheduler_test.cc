@@ -49,7 +49,7 @@ TEST_F(SchedulerTest, TasksTakeTurnsByTheirJobsAlsoAfterARetry) {
     row.requirement = "measure:cpu";
     return scheduler_.Add(row, now_);
   };
-  scheduler_.SetJob("slow", "ann", 0), scheduler_.SetJob("fast", "ann", 5), scheduler_.SetJob("other", "bob", -5);
+  scheduler_.SetJob("slow", {"ann"}, 0), scheduler_.SetJob("fast", {"ann"}, 5), scheduler_.SetJob("other", {"bob"}, -5);
   add("s1", "slow"), add("s2", "slow"), add("f1", "fast"), add("o1", "other");
   const std::string shared = add("x", "slow");
   Seen("w"), Seen("v");

@@ -1,27 +1,39 @@
 #include "server/scheduler/task_queue.h"
 
 #include <algorithm>
+#include <utility>
 #include <vector>
 
 namespace fusion {
 
+int64_t TaskQueue::PartOf(const Job& job) {
+  return std::max<int64_t>(1, kTurn / static_cast<int64_t>(job.owners.size()));
+}
+
 void TaskQueue::Enter(const std::string& id, const Job& job) {
-  Owner& owner = owners_[job.owner];
-  if (owner.jobs.empty()) owner.next_turn = std::max(owner.next_turn, turn_);
-  owner.jobs.insert(id);
+  for (const std::string& name : job.owners) {
+    Owner& owner = owners_[name];
+    if (owner.jobs.empty()) owner.begins = std::max(owner.begins, now_);
+    owner.jobs.insert(id);
+  }
 }
 
 void TaskQueue::Leave(const std::string& id, const Job& job) {
-  const auto owner = owners_.find(job.owner);
-  if (owner == owners_.end()) return;
-  owner->second.jobs.erase(id);
-  if (owner->second.jobs.empty() && owner->second.next_turn <= turn_) owners_.erase(owner);
+  for (const std::string& name : job.owners) {
+    const auto owner = owners_.find(name);
+    if (owner == owners_.end()) continue;
+    owner->second.jobs.erase(id);
+    if (owner->second.jobs.empty() && owner->second.begins <= now_) owners_.erase(owner);
+  }
 }
 
-void TaskQueue::SetJob(const std::string& id, const std::string& owner, int priority) {
+void TaskQueue::SetJob(const std::string& id, std::vector<std::string> owners, int priority) {
+  std::sort(owners.begin(), owners.end());
+  owners.erase(std::unique(owners.begin(), owners.end()), owners.end());
+  if (owners.empty()) owners.emplace_back();
   Job& job = jobs_[id];
   if (!job.tasks.empty()) Leave(id, job);
-  job.owner = owner, job.priority = priority, job.known = true;
+  job.owners = std::move(owners), job.priority = priority, job.known = true;
   if (!job.tasks.empty()) Enter(id, job);
 }
 
@@ -63,7 +75,7 @@ TaskQueue::Candidate TaskQueue::FirstOf(const std::string& id, const Job& job,
     for (const auto& [order, task] : tasks) {
       if (!first.task.empty() && first.order < order) break;
       if (!may_run(task)) continue;
-      first = {id, task, order, job.priority, job.passed >= kMostPassed};
+      first = {id, task, order, PartOf(job), job.priority, job.passed >= kMostPassed};
       break;
     }
   }
@@ -72,10 +84,11 @@ TaskQueue::Candidate TaskQueue::FirstOf(const std::string& id, const Job& job,
 
 std::string TaskQueue::Take(const std::set<std::string>& requirements,
                             absl::FunctionRef<bool(const std::string&)> may_run) {
-  Owner* chosen = nullptr;
+  const Owner* chosen = nullptr;
+  int64_t ends = 0;                   // the turn of the chosen owner
   std::vector<Candidate> candidates;  // of the chosen owner; the one that is taken is the first
-  for (auto& [name, owner] : owners_) {
-    if (chosen != nullptr && owner.next_turn > chosen->next_turn) continue;
+  for (const auto& [name, owner] : owners_) {
+    if (chosen != nullptr && owner.begins > ends) continue;
     std::vector<Candidate> own;
     for (const std::string& id : owner.jobs) {
       Candidate first = FirstOf(id, jobs_.at(id), requirements, may_run);
@@ -84,22 +97,25 @@ std::string TaskQueue::Take(const std::set<std::string>& requirements,
       if (own.back().ComesBefore(own.front())) std::swap(own.front(), own.back());
     }
     if (own.empty()) continue;
-    // In the same turn, whoever has waited longer.
-    if (chosen != nullptr && owner.next_turn == chosen->next_turn && candidates.front().order <= own.front().order) {
-      continue;
-    }
+    const int64_t end = owner.begins + own.front().part;
+    // At the same time, whoever has waited longer.
+    const bool is_later =
+        chosen != nullptr && (end > ends || (end == ends && candidates.front().order <= own.front().order));
+    if (is_later) continue;
     chosen = &owner;
+    ends = end;
     candidates = std::move(own);
   }
   if (chosen == nullptr) return "";
-  turn_ = chosen->next_turn++;
   const Candidate& taken = candidates.front();
+  now_ = std::max(now_, chosen->begins);
+  for (const std::string& name : jobs_.at(taken.job).owners) owners_.at(name).begins += taken.part;
   for (const Candidate& other : candidates) {
     if (other.order < taken.order) ++jobs_.at(other.job).passed;
   }
   jobs_.at(taken.job).passed = 0;
   // Owners whose turns are over are as if they had never been here.
-  std::erase_if(owners_, [&](const auto& one) { return one.second.jobs.empty() && one.second.next_turn <= turn_; });
+  std::erase_if(owners_, [&](const auto& one) { return one.second.jobs.empty() && one.second.begins <= now_; });
   return taken.task;
 }
 

@@ -1,7 +1,9 @@
-// TaskQueue: tasks that wait for a worker, and whose turn it is (decisions 62 and 64). Jobs that wait for a place among
-// the compilations stand in one, too, each with a task of its own.
+// TaskQueue: tasks that wait for a worker, and whose turn it is (decisions 62, 64 and 73). Jobs that wait for a place
+// among the compilations stand in one, too, each with a task of its own.
 //
-//   Owners take turns, one task each, however many each has; one who was idle gets no credit for that.
+//   Owners take turns, one task each, however many each has; one who was idle gets no credit for that. A task of a job
+//   that several owners have joined is an equal part of a turn of each. Whose turn it is follows from virtual time: a
+//   turn takes one unit of it, and the task that would be finished first comes first.
 //   Among the tasks of an owner those of the job with the higher priority come first, then those that came first.
 //   Nothing starves: after kMostPassed later tasks of its owner have passed a job's first task, none does before it.
 //
@@ -14,6 +16,7 @@
 #include <map>
 #include <set>
 #include <string>
+#include <vector>
 
 #include "absl/functional/function_ref.h"
 
@@ -25,7 +28,7 @@ class TaskQueue {
 
   // Says whose a job is and how urgent, or changes that. A job of which nothing was said is that of the owner "" and
   // has priority 0.
-  void SetJob(const std::string& job, const std::string& owner, int priority);
+  void SetJob(const std::string& job, std::vector<std::string> owners, int priority);
   void ForgetJob(const std::string& job);
 
   // The task waits for this job's sake. `order` rises with the arrival of tasks, and is the same for each of its jobs.
@@ -40,19 +43,20 @@ class TaskQueue {
  private:
   using Tasks = std::map<int64_t, std::string>;  // by order
   struct Job {
-    std::string owner;
+    std::vector<std::string> owners = {""};
     int priority = 0;
     bool known = false;                  // by SetJob
     int passed = 0;                      // later tasks of the owner that were taken before the first of this job
     std::map<std::string, Tasks> tasks;  // by requirement; none is empty
   };
   struct Owner {
-    int64_t next_turn = 0;
+    int64_t begins = 0;          // its next turn, in virtual time
     std::set<std::string> jobs;  // that have tasks here
   };
   struct Candidate {
     std::string job, task;
     int64_t order = 0;
+    int64_t part = 0;  // of the turns of its job's owners
     int priority = 0;
     bool overdue = false;  // passed often enough
 
@@ -67,7 +71,10 @@ class TaskQueue {
   void Leave(const std::string& id, const Job& job);
   void Enter(const std::string& id, const Job& job);
 
-  int64_t turn_ = 0;  // of the task that was taken last
+  static constexpr int64_t kTurn = 720720;  // the virtual time of a turn, which many numbers divide
+  static int64_t PartOf(const Job& job);
+
+  int64_t now_ = 0;  // virtual time: when the turn of the task that was taken last began
   std::map<std::string, Job> jobs_;
   std::map<std::string, Owner> owners_;  // those with tasks, or whose turns are not over
 };

@@ -24,6 +24,13 @@ JobRow MemoryStore::Read(const Job& job) const {
   row.claimant = claimed.claimant, row.fence = claimed.fence;
   row.last_seq = static_cast<int64_t>(job.events.size());
   row.runs_as = row.id;
+  std::set<std::string> owners;
+  if (!job.left) owners.insert(row.owner);
+  for (const std::string& id : job.joined) {
+    const Joined& joined = joined_.at(id);
+    if (!joined.left) owners.insert(joined.owner);
+  }
+  row.owners.assign(owners.begin(), owners.end());
   return row;
 }
 
@@ -31,6 +38,7 @@ absl::StatusOr<std::string> MemoryStore::InsertJob(const JobRow& job, const std:
   for (const auto& [id, other] : jobs_) {
     if (other.row.key != job.key || !IsUnfinished(id)) continue;
     joined_[job.id] = {id, job.owner};
+    jobs_.at(id).joined.push_back(job.id);
     return id;
   }
   jobs_[job.id] = {job, {first_event}};

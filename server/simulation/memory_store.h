@@ -73,6 +73,7 @@ class MemoryStore : public testing::ForwardingStore {
     JobRow row;  // `claims_` has its state
     std::vector<std::string> events;
     bool left = false;
+    std::vector<std::string> joined = {};  // ids of submissions
   };
   struct Joined {
     std::string job;
