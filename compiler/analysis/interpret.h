@@ -41,7 +41,7 @@ class LoweredGraph {
   LoweredGraph(std::unique_ptr<const Graph> graph, std::vector<ValueId> computed, ops::LoweredFusionBlock lowered)
       : graph_(std::move(graph)), computed_(std::move(computed)), lowered_(std::move(lowered)) {}
 
-  // What the interpreter takes for the inputs of `program`, which has this graph's inputs and constants.
+  // Returns the interpreter's arguments for `program`, which has this graph's inputs and constants.
   std::vector<Tensor> ArgumentsOf(const te::Program& program, const std::vector<Tensor>& inputs) const;
 
   std::unique_ptr<const Graph> graph_;  // without loops

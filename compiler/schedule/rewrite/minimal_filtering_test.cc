@@ -2,6 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
+#include <functional>
+#include <limits>
 #include <random>
 
 #include "compiler/te/interpreter/interpreter.h"
@@ -63,31 +66,46 @@ te::Program Parsed(const std::string& text) {
   return std::move(program).value();
 }
 
-// The program before and after the replacement give the same results in the interpreter.
-void ExpectSame(const std::string& text, int64_t outputs, size_t expressions) {
+// The results of the program before and after the replacement, in the interpreter. `edit` changes the program's first
+// input.
+struct BothResults {
+  std::vector<float> plain, filtered;
+};
+void RunBoth(
+    const std::string& text, int64_t outputs, size_t expressions, BothResults* results,
+    const std::function<void(Tensor*)>& edit = [](Tensor*) {}) {
   const te::Program program = Parsed(text);
   const std::optional<FilteredProgram> filtered = FilterMinimally(program, outputs);
   ASSERT_TRUE(filtered.has_value()) << text;
   EXPECT_EQ(filtered->program.tes.size(), expressions);
+  EXPECT_EQ(filtered->result, program.outputs[0]);
   EXPECT_TRUE(te::Verify(filtered->program, te::BoundsProof::kInherited).ok())
       << te::Verify(filtered->program, te::BoundsProof::kInherited);
-  std::vector<Tensor> inputs;
-  for (const te::TensorId tensor : program.inputs) inputs.push_back(Random(program.tensors[tensor].shape, tensor));
-  std::vector<Tensor> moved;
+  const auto value = [&](te::TensorId tensor) {
+    Tensor drawn = Random(program.tensors[tensor].shape, tensor);
+    if (tensor == program.inputs[0]) edit(&drawn);
+    return drawn;
+  };
+  std::vector<Tensor> inputs, moved;
+  for (const te::TensorId tensor : program.inputs) inputs.push_back(value(tensor));
   for (const te::TensorId tensor : filtered->program.inputs) {
     const te::TensorInfo& info = filtered->program.tensors[tensor];
-    moved.push_back(info.constant ? Tensor()
-                    : tensor == filtered->filter
-                        ? movement::Transformed(filtered->transform,
-                                                Random(program.tensors[filtered->source].shape, filtered->source))
-                        : Random(info.shape, tensor));
+    moved.push_back(info.constant                ? Tensor()
+                    : tensor == filtered->filter ? movement::Transformed(filtered->transform, value(filtered->source))
+                                                 : value(tensor));
   }
   const absl::StatusOr<std::vector<Tensor>> expected = te::Interpret(program, inputs);
   const absl::StatusOr<std::vector<Tensor>> actual = te::Interpret(filtered->program, moved);
   ASSERT_TRUE(expected.ok() && actual.ok()) << expected.status() << actual.status();
-  const std::vector<float> a = Values((*expected)[0]), b = Values((*actual)[0]);
-  ASSERT_EQ(a.size(), b.size());
-  for (size_t i = 0; i < a.size(); ++i) EXPECT_NEAR(a[i], b[i], 2e-4) << i;
+  *results = {Values((*expected)[0]), Values((*actual)[0])};
+  ASSERT_EQ(results->plain.size(), results->filtered.size());
+}
+
+// The program before and after the replacement give the same results.
+void ExpectSame(const std::string& text, int64_t outputs, size_t expressions) {
+  BothResults both;
+  RunBoth(text, outputs, expressions, &both);
+  for (size_t i = 0; i < both.plain.size(); ++i) EXPECT_NEAR(both.plain[i], both.filtered[i], 2e-4) << i;
 }
 
 TEST(MinimalFiltering, Images) {
@@ -97,6 +115,36 @@ TEST(MinimalFiltering, Images) {
 })";
   ExpectSame(kText, 2, 5);
   ExpectSame(kText, 4, 5);
+}
+
+// A result of filtering that is finite is right, whatever its tile has read. So a look at the results finds every tile
+// that an infinity or a NaN has spoiled (docs/decisions/0078-what-is-not-finite-stays-in-its-place.md).
+TEST(MinimalFiltering, WhatIsSpoiledIsNotFinite) {
+  constexpr char kText[] = R"(te p(%0: f32[1, 16, 8, 12], %1: f32[16, 16, 3, 3] const) {
+  %2[i0<1, i1<16, i2<8, i3<12]: f32 = sum.f32(i4<16, i5<3, i6<3) mul(%0[i0, i4, i2 + i5 - 1, i3 + i6 - 1]?0.0, %1[i1, i4, i5, i6])
+  return %2
+})";
+  constexpr float kInfinity = std::numeric_limits<float>::infinity();
+  for (const int64_t outputs : {2, 4}) {
+    size_t spoiled = 0, finite = 0;
+    for (const float special : {kInfinity, -kInfinity, std::nanf(""), 3e38f}) {
+      for (int64_t at = 0; at < 96; at += 7) {  // an element of the first channel
+        BothResults both;
+        RunBoth(kText, outputs, 5, &both, [&](Tensor* x) { x->SetDouble(at, special); });
+        for (size_t i = 0; i < both.plain.size(); ++i) {
+          if (std::isfinite(both.filtered[i])) {
+            const float largest = std::isfinite(special) ? 3e38f : 1;
+            EXPECT_NEAR(both.plain[i], both.filtered[i], 2e-4 * largest) << special << " " << i;
+            ++finite;
+          } else if (std::isfinite(both.plain[i])) {
+            ++spoiled;
+          }
+        }
+      }
+    }
+    EXPECT_GT(spoiled, 0u) << "the case that the decision is about";
+    EXPECT_GT(finite, 0u);
+  }
 }
 
 TEST(MinimalFiltering, TilesPastTheEnd) {

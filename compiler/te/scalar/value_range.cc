@@ -156,7 +156,7 @@ ValueRange Extreme(const Operands& x, bool least) {
   if (least ? a.hi <= b.lo : a.lo >= b.hi) either = a;
   if (least ? b.hi <= a.lo : b.lo >= a.hi) either = b;
   either.number = a.number && b.number;  // a NaN operand is the result
-  // Of two zeros, either may be the result.
+  // Either of two zeros may be the result.
   either.negative_zero = HoldsZero(either) && (MayBeNegativeZero(a) || MayBeNegativeZero(b));
   return either;
 }

@@ -72,7 +72,7 @@ TEST(ValueRange, EveryResultLiesInTheRangeOfItsOperation) {
       {"product", [](const Operands& x) { return ranges::Product(x.a, x.b); },
        [](double a, double b) { return a * b; }},
       {"quotient", ranges::OfQuotient, [](double a, double b) { return a / b; }},
-      // Of two zeros, kernels take either.
+      // Kernels take either of two zeros.
       {"minimum", ranges::OfMin, [](double a, double b) { return b < a ? b : a; }},
       {"minimum of the other operand", ranges::OfMin, [](double a, double b) { return a < b ? a : b; }},
       {"maximum", ranges::OfMax, [](double a, double b) { return b > a ? b : a; }},

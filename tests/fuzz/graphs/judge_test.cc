@@ -224,7 +224,7 @@ FilterPass WrongAt(int64_t tiles, int64_t element, bool* done) {
   };
 }
 
-// What kernels compute that filter as `filter` does, in tiles of four.
+// Returns the results of kernels that filter as `filter` does, in tiles of four.
 std::vector<Tensor> ComputedBy(const FilterPass& filter, const ecg::Graph& graph, const std::vector<Tensor>& inputs) {
   const auto lowered = ecg::LoweredGraph::Make(graph);
   EXPECT_TRUE(lowered.ok()) << lowered.status();
