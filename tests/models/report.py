@@ -104,16 +104,23 @@ def onnxruntime_error(model, inputs, bundle, folder):
     import onnxruntime
     options = onnxruntime.SessionOptions()
     options.log_severity_level = 3
-    session = onnxruntime.InferenceSession(str(model), options, providers=["CPUExecutionProvider"])
-    names = [output.name for output in session.get_outputs()]
-    feeds = {name: np.load(file) for name, file in inputs.items() if name in [i.name for i in session.get_inputs()]}
+    try:
+        session = onnxruntime.InferenceSession(str(model), options, providers=["CPUExecutionProvider"])
+        names = [output.name for output in session.get_outputs()]
+        feeds = {name: np.load(file) for name, file in inputs.items() if name in [i.name for i in session.get_inputs()]}
+        values = session.run(names, feeds)
+    except Exception as failure:  # of kinds that onnxruntime names by their codes
+        raise Failure(f"onnxruntime: {failure}") from failure
     words = [word for key, file in inputs.items() for word in ("--input", f"{key}={file}")]
-    for i, (name, value) in enumerate(zip(names, session.run(names, feeds))):
+    for i, (name, value) in enumerate(zip(names, values)):
         file = folder / f"expected{i}.npy"
         np.save(file, value)
         words += ["--expect", f"{name}={file}"]
-    done = subprocess.run([BIN / "fusionctl", "verify", bundle, *words, "-o", "json"], capture_output=True, text=True,
-                          timeout=SECONDS_A_STEP)
+    try:
+        done = subprocess.run([BIN / "fusionctl", "verify", bundle, *words, "-o", "json"], capture_output=True, text=True,
+                              timeout=SECONDS_A_STEP)
+    except subprocess.TimeoutExpired:
+        raise Failure(f"fusionctl verify --expect: not done in {SECONDS_A_STEP} s") from None
     if not done.stdout:
         raise Failure(f"fusionctl verify --expect: exit {done.returncode}: {done.stderr[-300:]}")
     outputs = json.loads(done.stdout)["outputs"]
