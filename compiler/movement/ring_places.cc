@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "compiler/movement/ring_accesses.h"
 #include "compiler/te/ranges/path_conditions.h"
 #include "runtime/base/status_macros.h"
 
@@ -97,87 +98,6 @@ Interval RangeUnder(const Index& x, const te::Pred& conditions) {
     range = {std::max(range.lo, one.lo), std::min(range.hi, one.hi)};
   }
   return range;
-}
-
-// One address of a ring, and the conditions under which what is there counts. In vectors masked lanes are computed, too:
-// what they read does not count, but has to be in the buffer.
-struct Access {
-  int buffer = -1;
-  bool store = false;
-  Index address;
-  te::Pred conditions;
-};
-
-bool ComputesMaskedLanes(const Step& step) {
-  return step.lane_limit && !step.Is<ScalarLoops>() && !step.Is<RowReduction>();
-}
-
-// Collects the accesses of a step and of its shared-memory copies to rings.
-class Collector {
- public:
-  // `masked`: with the lanes that are computed and then masked.
-  Collector(const Kernel& kernel, bool masked) : kernel_(kernel), masked_(masked) {}
-
-  void Add(const Step& step) {
-    for (const Step& shared_copy : SharedCopiesOf(step)) Add(shared_copy);
-    te::Pred limits;
-    for (const Loop& loop : step.loops) {
-      if (loop.limit) limits.push_back({Index(loop.axis), te::Cmp::kLt, *loop.limit});
-    }
-    if (const Bound* const limit = StoreLimitOf(step)) limits.push_back({limit->index, te::Cmp::kLt, limit->limit});
-    te::Pred computed = limits;
-    if (step.lane_limit && !(masked_ && ComputesMaskedLanes(step))) {
-      computed.push_back({step.lane_limit->index, te::Cmp::kLt, step.lane_limit->limit});
-    }
-    te::Pred inside = computed;
-    if (step.reduction) {
-      inside.insert(inside.end(), step.reduction->pred.begin(), step.reduction->pred.end());
-      AddLoads(step.reduction->init, computed);
-    }
-    AddLoads(step.body, inside);
-    AddLoads(step.then, computed);
-    for (const Store& store : step.stores) {
-      if (IsRing(store.buffer)) found.push_back({store.buffer, true, store.address, limits});
-    }
-  }
-
-  std::vector<Access> found;
-
- private:
-  bool IsRing(int buffer) const { return kernel_.buffers[buffer].ring.has_value(); }
-
-  using Seen = std::set<const te::ScalarNode*>;  // under the same conditions
-
-  void AddLoads(const std::vector<te::Scalar>& scalars, const te::Pred& conditions) {
-    Seen seen;
-    for (const te::Scalar& s : scalars) AddLoads(s, conditions, &seen);
-  }
-
-  void AddLoads(const te::Scalar& s, const te::Pred& conditions, Seen* seen) {
-    if (!seen->insert(s.get()).second) return;
-    if (s->kind == te::ScalarKind::kLoad && IsRing(s->tensor)) {
-      found.push_back({s->tensor, false, s->indices[0], conditions});
-    }
-    for (size_t a = 0; a < s->args.size(); ++a) {
-      if (s->kind != te::ScalarKind::kIf || a != 0) {
-        AddLoads(s->args[a], conditions, seen);
-        continue;
-      }
-      te::Pred on_path = conditions;
-      on_path.insert(on_path.end(), s->pred.begin(), s->pred.end());
-      Seen on_path_alone;
-      AddLoads(s->args[a], on_path, &on_path_alone);
-    }
-  }
-
-  const Kernel& kernel_;
-  const bool masked_;
-};
-
-std::vector<Access> AccessesOf(const Kernel& kernel, const Step& step, bool masked) {
-  Collector collector(kernel, masked);
-  collector.Add(step);
-  return std::move(collector.found);
 }
 
 // The planes that places [0, rows) of each are part of. Conditions hold for a place more often than for its quotient,
@@ -271,7 +191,7 @@ bool NeverHold(const te::Pred& conditions) {
 
 // The number of the place, counted through all planes, as an index: the address over the pitch. Where the part of the
 // address inside its row is seen to stay there, the index is free of it.
-Index PlaceOf(const Access& access, int64_t pitch) {
+Index PlaceOf(const RingAccess& access, int64_t pitch) {
   std::vector<Index::Part> places, inside;
   for (const Index::Part& part : access.address.parts()) {
     if (part.coefficient % pitch == 0) {
@@ -296,13 +216,13 @@ class PlaceChecker {
  public:
   PlaceChecker(const Kernel& kernel, const Step& step) : kernel_(kernel), step_(step), turn_(*step.turn) {}
 
-  absl::Status Check(const Access& access) {
+  absl::Status Check(const RingAccess& access) {
     const absl::Status status = CheckAccess(access);
     return status.ok() || NeverHold(access.conditions) ? absl::OkStatus() : Refused(access, status.message());
   }
 
   // Checks that an address stays in its buffer.
-  absl::Status CheckElements(const Access& access) const {
+  absl::Status CheckElements(const RingAccess& access) const {
     const int64_t has = kernel_.buffers[access.buffer].elements;
     const auto outside = [has](const Interval& range) {
       return range.lo <= range.hi && (range.lo < 0 || range.hi >= has);
@@ -331,12 +251,12 @@ class PlaceChecker {
   }
 
  private:
-  absl::Status Refused(const Access& access, absl::string_view why) const {
+  absl::Status Refused(const RingAccess& access, absl::string_view why) const {
     return absl::InternalError(
         absl::StrCat("movement: step '", step_.label, "': an address of ring b", access.buffer, " ", why));
   }
 
-  absl::Status CheckAccess(const Access& access) {
+  absl::Status CheckAccess(const RingAccess& access) {
     const Buffer& buffer = kernel_.buffers[access.buffer];
     const Ring& ring = *buffer.ring;
     if (access.address.HasLoad()) return absl::InternalError("depends on data");
@@ -361,7 +281,7 @@ class PlaceChecker {
     });
   }
 
-  absl::Status Reach(const Access& access, int64_t number, int64_t place, const Ring& ring) {
+  absl::Status Reach(const RingAccess& access, int64_t number, int64_t place, const Ring& ring) {
     for (const RingRows& rows : access.store ? turn_.writes : turn_.reads) {
       if (rows.buffer != access.buffer) continue;
       const RowRange said = RowsInTurn(rows, turn_, number, ring);
@@ -391,11 +311,11 @@ RowRange RowsInTurn(const RingRows& rows, const Turn& turn, int64_t number, cons
 
 absl::Status CheckRingPlaces(const Kernel& kernel, const Step& step) {
   PlaceChecker checker(kernel, step);
-  for (const Access& access : AccessesOf(kernel, step, /*masked=*/false)) RETURN_IF_ERROR(checker.Check(access));
-  if (ComputesMaskedLanes(step)) {
-    for (const Access& access : AccessesOf(kernel, step, /*masked=*/true)) {
-      RETURN_IF_ERROR(checker.CheckElements(access));
-    }
+  for (const RingAccess& access : RingAccessesOf(kernel, step, MaskedLanes::kLeftOut)) {
+    RETURN_IF_ERROR(checker.Check(access));
+  }
+  for (const RingAccess& access : RingAccessesOf(kernel, step, MaskedLanes::kComputed)) {
+    RETURN_IF_ERROR(checker.CheckElements(access));
   }
   return checker.CheckWritten();
 }
