@@ -14,14 +14,22 @@ compare the clock and the callers. Outputs are compared, too.
 Bundles are compiled before anything is timed, with --jobs processes, and kept in --bundles; those that are newer than
 the compiler are used again.
 
+--avx2 compares both on AVX2, on a machine that has AVX-512, too: bundles are made for avx2.json, and onnxruntime's
+process is told that the processor has no more than that (hide_avx512.c, built on the spot; Linux on x86-64).
+
+--exact lets onnxruntime compute products of bytes exactly (session.x64quantprecision). Without VNNI its default adds
+two products in 16 bits and cuts off what does not fit, which is a wrong result, and faster.
+
 Needs:  pip install numpy onnx onnxruntime
 """
 import argparse
 import concurrent.futures
 import json
 import multiprocessing
+import os
 import pathlib
 import re
+import shutil
 import statistics
 import subprocess
 import sys
@@ -40,6 +48,7 @@ from operator_cases import all_cases
 
 BUILD = pathlib.Path(__file__).resolve().parents[2] / "build/release"
 PAUSE_S = 0.05  # until threads of the previous engine stop spinning: onnxruntime's spin for some 20 ms
+EXACT = "OPERATORS_EXACT"  # in the environment of onnxruntime's process
 TOLERANCE = 1e-3  # of the largest value; sums are taken in other orders
 
 
@@ -82,6 +91,8 @@ class OnnxRuntime:
         options = onnxruntime.SessionOptions()
         options.intra_op_num_threads, options.inter_op_num_threads = threads, 1
         options.add_session_config_entry("session.set_denormal_as_zero", "1")
+        if os.environ.get(EXACT):
+            options.add_session_config_entry("session.x64quantprecision", "1")
         options.log_severity_level = 4
         session = onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
         self.names = [value.name for value in session.get_outputs()]
@@ -136,15 +147,19 @@ def serve(engine_class, pipe):
 class Engine:
     """A child process that runs case after case; one that dies is started again."""
 
-    def __init__(self, engine_class):
-        self._class, self.name = engine_class, engine_class.__name__
+    def __init__(self, engine_class, environment=None):
+        self._class, self.name, self._environment = engine_class, engine_class.__name__, environment or {}
         self._start()
 
     def _start(self):
         context = multiprocessing.get_context("spawn")
         self._pipe, theirs = context.Pipe()
         self._child = context.Process(target=serve, args=(self._class, theirs), daemon=True)
+        before = dict(os.environ)
+        os.environ.update(self._environment)
         self._child.start()
+        os.environ.clear()
+        os.environ.update(before)
         theirs.close()
 
     def ask(self, what, argument=None, timeout_s=120):
@@ -161,6 +176,17 @@ class Engine:
         if not ok:
             raise RuntimeError(f"{self.name}: {value[:300]}")
         return value
+
+
+def environment_of_onnxruntime(options, folder):
+    environment = {EXACT: "1"} if options.exact else {}
+    if options.avx2:
+        library = pathlib.Path(folder) / "hide_avx512.so"
+        source = pathlib.Path(__file__).with_name("hide_avx512.c")
+        compiler = shutil.which("clang") or "cc"
+        subprocess.run([compiler, "-O1", "-shared", "-fPIC", str(source), "-o", str(library)], check=True)
+        environment["LD_PRELOAD"] = str(library.resolve())
+    return environment
 
 
 def compile_case(case, folder, options):
@@ -251,6 +277,8 @@ def parse_arguments():
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--compiler", type=pathlib.Path, default=BUILD / "bin/fusion-compile")
     parser.add_argument("--device", type=pathlib.Path, metavar="MODEL.json", help="device model for the compiler")
+    parser.add_argument("--avx2", action="store_true", help="both on AVX2, whatever more the processor has")
+    parser.add_argument("--exact", action="store_true", help="onnxruntime's products of bytes exact, too")
     parser.add_argument("--bundles", type=pathlib.Path, metavar="DIR", help="keep models and bundles here")
     parser.add_argument("--jobs", type=int, default=2, help="compilers at a time (default 2)")
     parser.add_argument("--rounds", type=int, default=5)
@@ -260,6 +288,8 @@ def parse_arguments():
     parser.add_argument("--seed", type=int, default=0, help="of the inputs")
     parser.add_argument("--json", type=pathlib.Path, metavar="FILE", help="write every row here as well")
     options = parser.parse_args()
+    if options.avx2 and not options.device:
+        options.device = pathlib.Path(__file__).with_name("avx2.json")
     options.judge = "fastest_ratio" if options.by_fastest else "ratio"
     return options
 
@@ -276,7 +306,8 @@ def main():
         folder.mkdir(parents=True, exist_ok=True)
         with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
             made = [(case, pool.submit(compile_case, case, folder, options)) for case in cases]
-        engines = {} if options.compile_only else {"ours": Engine(Ours), "onnxruntime": Engine(OnnxRuntime)}
+        engines = {} if options.compile_only else {
+            "ours": Engine(Ours), "onnxruntime": Engine(OnnxRuntime, environment_of_onnxruntime(options, scratch))}
         for number, (case, paths) in enumerate(made):
             try:
                 model, bundle = paths.result()
