@@ -32,6 +32,7 @@ namespace {
 // - vf2i_any: a value that does not fit an i32 keeps the low 32 bits of its i64, as f2i gives them.
 // - ld_T_part, st_T_part: access the first n elements of a vector, and no byte behind them.
 // - hmax, hmin: look for NaN beside the comparisons instead of in each, because each comparison waits for the one before.
+//   _beside: the mask says where a row, whose maxima of numbers these are, has NaN.
 // - ld_f16, st_f16: convert in hardware, since every ISA in use can.
 // - rounded_f32, rounded_f64, vrounded: an empty instruction, across which clang contracts nothing. Under
 //   -ffp-contract=fast it ignores pragmas, and arithmetic fences, too.
@@ -425,8 +426,10 @@ b = __builtin_shufflevector(a, a, 2, 3, 2, 3); a = f(a, b); b = __builtin_shuffl
 ACROSS(hadd_f32, ACROSS_ADD)
 ACROSS(hmax_numbers, ACROSS_MAX)
 ACROSS(hmin_numbers, ACROSS_MIN)
-SI float hmax_f32(vf v) { float m = hmax_numbers(v); return __builtin_expect(any(v != v), 0) ? nan_f32 : m; }
-SI float hmin_f32(vf v) { float m = hmin_numbers(v); return __builtin_expect(any(v != v), 0) ? nan_f32 : m; }
+SI float hmax_beside(vf v, vi nan) { float m = hmax_numbers(v); return __builtin_expect(any(nan), 0) ? nan_f32 : m; }
+SI float hmin_beside(vf v, vi nan) { float m = hmin_numbers(v); return __builtin_expect(any(nan), 0) ? nan_f32 : m; }
+SI float hmax_f32(vf v) { return hmax_beside(v, v != v); }
+SI float hmin_f32(vf v) { return hmin_beside(v, v != v); }
 SI i32 hadd_i32(vi v) { u32 s = 0; for (int l = 0; l < $L; ++l) s += (u32)v[l]; return (i32)s; }
 SI i32 hmax_i32(vi v) { i32 m = v[0]; for (int l = 1; l < $L; ++l) m = v[l] > m ? v[l] : m; return m; }
 SI i32 hmin_i32(vi v) { i32 m = v[0]; for (int l = 1; l < $L; ++l) m = v[l] < m ? v[l] : m; return m; }

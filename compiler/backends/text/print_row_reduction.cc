@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "compiler/backends/text/nest_printer.h"
 #include "compiler/movement/extreme_reduction.h"
 #include "compiler/movement/vector_form.h"
@@ -36,6 +37,25 @@ class RowReductionPrinter : public NestPrinter {
     const Axis inner = reduction.axes.back();
     const int64_t wide = 4 * lanes_;
     for (int a = 0; a < 4; ++a) out_->Line(absl::StrCat(VectorType(reduction.acc), " ", v, a, " = ", init, ";"));
+    // Maxima and minima look for NaN beside the comparisons: in each of them it would lengthen the chain in which one
+    // waits for the one before. One instruction looks at two vectors.
+    const bool extreme = reduction.kind == te::ReductionKind::kMax || reduction.kind == te::ReductionKind::kMin;
+    const bool numbers = parts_ && extreme && reduction.acc == DType::kF32;
+    const std::string nan = absl::StrCat("n", tag);
+    if (numbers) out_->Line(absl::StrCat("vi ", nan, " = bi(0);"));
+    const auto combine = [&](const std::string& into, const std::string& x) {
+      const char* const better = reduction.kind == te::ReductionKind::kMax ? " > " : " < ";
+      out_->Line(numbers ? absl::StrCat(into, " = vsel(", x, better, into, ", ", x, ", ", into, ");")
+                         : VectorCombine(reduction, into, x));
+    };
+    std::vector<std::string> unseen;  // vectors that no instruction has looked at yet
+    const auto look = [&] {
+      std::vector<std::string> tests;
+      tests.reserve(unseen.size());
+      for (const std::string& x : unseen) tests.push_back(absl::StrCat("(", x, " != ", x, ")"));
+      if (numbers) out_->Line(absl::StrCat(nan, " |= ", absl::StrJoin(tests, " | "), ";"));
+      unseen.clear();
+    };
     const std::string acc = absl::StrCat("a", tag);
     out_->Line(
         absl::StrCat(CType(reduction.acc), " ", acc, " = ", ReductionIdentity(reduction.kind, reduction.acc), ";"));
@@ -55,18 +75,23 @@ class RowReductionPrinter : public NestPrinter {
       auto vector_body = [&](int64_t offset, int64_t a) {
         ExprPrinter printer(
             out_, {&kernel_, [&](int axis) { return name(axis, offset); }, inner.id, lanes_, "", {}, next_temp_});
-        out_->Line(VectorCombine(reduction, absl::StrCat(v, a), printer.EmitVector(step_.body[0])));
+        unseen.push_back(printer.EmitVector(step_.body[0]));
+        combine(absl::StrCat(v, a), unseen.back());
       };
       out_->Open("");
       out_->Line(absl::StrCat("ix ", i, " = 0;"));
       if (inner.extent >= wide) {
         out_->Open(absl::StrCat("for (; ", i, " + ", wide, " <= ", inner.extent, "; ", i, " += ", wide, ")"));
-        for (int a = 0; a < 4; ++a) vector_body(a * lanes_, a);
+        for (int a = 0; a < 4; ++a) {
+          vector_body(a * lanes_, a);
+          if (a % 2 != 0) look();
+        }
         out_->Close();
       }
       if (inner.extent % wide >= lanes_) {
         out_->Open(absl::StrCat("for (; ", i, " + ", lanes_, " <= ", inner.extent, "; ", i, " += ", lanes_, ")"));
         vector_body(0, copy % 4);
+        look();
         out_->Close();
       }
       if (inner.extent % lanes_ != 0 && parts_ && movement::CallsLibrary(step_.body)) {
@@ -76,8 +101,12 @@ class RowReductionPrinter : public NestPrinter {
         options.part = true;
         ExprPrinter printer(out_, options);
         const std::string x = printer.EmitVector(step_.body[0]);
-        out_->Line(VectorCombine(reduction, absl::StrCat(v, copy % 4),
-                                 absl::StrCat("vsel(iota() < bi(", count, "), ", x, ", ", init, ")")));
+        const std::string t = absl::StrCat("t", (*next_temp_)++);
+        out_->Line(absl::StrCat("const ", VectorType(reduction.acc), " ", t, " = vsel(iota() < bi(", count, "), ", x,
+                                ", ", init, ");"));
+        combine(absl::StrCat(v, copy % 4), t);
+        unseen.push_back(t);
+        look();
       } else if (inner.extent % lanes_ != 0) {
         out_->Open(absl::StrCat("for (; ", i, " < ", inner.extent, "; ++", i, ")"));
         ExprPrinter::Options options = ScalarOptions();
@@ -91,9 +120,12 @@ class RowReductionPrinter : public NestPrinter {
     for (size_t f = 0; f < loops; ++f) out_->Close();
     // Combines the four vectors into one, and its lanes into one element.
     for (const auto& [into, from] : {std::pair(0, 1), std::pair(2, 3), std::pair(0, 2)}) {
-      out_->Line(VectorCombine(reduction, absl::StrCat(v, into), absl::StrCat(v, from)));
+      combine(absl::StrCat(v, into), absl::StrCat(v, from));
     }
-    if (reduction.kind == te::ReductionKind::kProd) {
+    if (numbers) {
+      const char* const across = reduction.kind == te::ReductionKind::kMax ? "hmax_beside(" : "hmin_beside(";
+      out_->Line(Combine(reduction.kind, acc, absl::StrCat(across, v, "0, ", nan, ")"), reduction.acc));
+    } else if (reduction.kind == te::ReductionKind::kProd) {
       out_->Line(absl::StrCat(
           "for (int l = 0; l < ", lanes_, "; ++l) ",
           Combine(reduction.kind, acc, LaneText(reduction.acc, absl::StrCat(v, "0"), "l"), reduction.acc)));
