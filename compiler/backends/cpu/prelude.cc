@@ -13,7 +13,8 @@ namespace {
 //
 // Accuracy and method of the functions:
 // - exp: Cody-Waite with an exact high part, so that the result does not depend on contraction; 1.7e-7 relative.
-//   Where the exponent is added as an integer, results beyond its range are arbitrary until the end, which replaces them.
+//   Where the exponent is added as an integer, results beyond its range are arbitrary until the end, which replaces them:
+//   a maximum is one instruction and takes its second operand where the first is NaN, a choice by a mask is three.
 // - erf, tanh: rational minimax in x*P(x^2)/Q(x^2), about 3e-7 relative. P and Q are scaled so that x*P(x^2) is normal
 //   where x is: a processor that flushes subnormal numbers would make it 0.
 // - log: Cephes' polynomial on [sqrt(1/2), sqrt(2)].
