@@ -29,6 +29,7 @@ namespace {
 // - dot_..: (c, a, b) -> c + Σ a·b, the sum of four products of bytes in each lane, by signedness of a and b. dot_ss
 //   leaves out the −128·Σb that dot_128 collects (compiler/backends/text/print_tile.cc); where no instruction needs
 //   this, dot_128 adds nothing.
+// - ld_i64_f32: exact in f64 below 2^53, so that one rounding follows; other lanes are converted alone.
 // - vf2i_low: only the low 16 bits of the result are used. They are 0 for NaN, which the instruction makes 0x80000000.
 // - vf2i_any: a value that does not fit an i32 keeps the low 32 bits of its i64, as f2i gives them.
 // - ld_T_part, st_T_part: access the first n elements of a vector, and no byte behind them.
@@ -336,6 +337,20 @@ SI int any(vi m) { return __builtin_ia32_movmskps256((vf)m) != 0; }
 SI int any(vi m) { int r = 0; for (int l = 0; l < $L; ++l) r |= m[l]; return r != 0; }
 #endif
 #define IN_LANES(m, r, e) if (__builtin_expect(any(m), 0)) for (int l = 0; l < $L; ++l) if (m[l]) r[l] = e;
+SI vf ld_i64_f32(const i64* p) {
+  typedef long vl_u __attribute__((vector_size(2 * $B), aligned(8), may_alias));
+  vl x = *(const vl_u*)p;
+#ifdef __AVX512DQ__
+  return __builtin_convertvector(x, vf);
+#else
+  typedef unsigned long vul __attribute__((vector_size(2 * $B)));
+  vd low = (vd)((x & 0xffffffffL) | 0x4330000000000000L), high = (vd)(((vul)x >> 32) ^ 0x4530000080000000UL);
+  vf r = d2f((high - bd(0x1.00000801p84)) + low);
+  vi far = ~(vabs(r) < bc(0x1p53f));
+  IN_LANES(far, r, (float)x[l])
+  return r;
+#endif
+}
 SI vi vf2i_any(vf x) {
   vi far = ~(vabs(x) < bc(2147483648.f)), r = __builtin_convertvector(far ? bc(0.f) : x, vi);
   IN_LANES(far, r, (int)f2i((double)x[l]))

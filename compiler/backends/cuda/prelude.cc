@@ -84,6 +84,7 @@ SI void st_##T(S* p, V v) { LANES(p[l] = store) }
 ELEMENTS(f32, float, vf, p[l], v.x[l])
 SI void st_first_f32(float* p, vf v, ix n) { LANES(if (l < n) p[l] = v.x[l]) }
 SI void ld_inside_f32(vf* v, const float* p, ix from, ix to) { LANES(if (l >= from && l < to) v->x[l] = p[l]) }
+SI vf ld_i64_f32(const i64* p) { vf v; LANES(v.x[l] = (float)p[l]) return v; }
 SI void ld2_inside_f32(vf* v, const float* p, ix from, ix to) { LANES(if (2 * l >= from && 2 * l < to) v->x[l] = p[2 * l]) }
 SI void ld3_inside_f32(vf* v, const float* p, ix from, ix to) { LANES(if (3 * l >= from && 3 * l < to) v->x[l] = p[3 * l]) }
 SI void ldn_inside_f32(vf* v, const float* p, ix n, ix from, ix to) { LANES(if (n * l >= from && n * l < to) v->x[l] = p[n * l]) }

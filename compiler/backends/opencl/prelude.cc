@@ -103,6 +103,7 @@ SI ushort$L vf2b(vf v) { vu b = as_uint$L(v); vu r = (b + 0x7fff + ((b >> 16) & 
 #define st_stream_f32(p, v) st_f32(p, v)
 #define st_first_f32(p, v, n) do { vf of = v; for (ix l = 0; l < (n); ++l) (p)[l] = lane_vf(of, l); } while (0)
 #define ld_inside_f32(v, p, from, to) for (ix l = 0; l < $L; ++l) if (l >= (from) && l < (to)) lane_vf(*(v), l) = (p)[l]
+#define ld_i64_f32(p) convert_float$L(vload$L(0, p))
 #define ld2_inside_f32(v, p, from, to) for (ix l = 0; l < $L; ++l) if (2 * l >= (from) && 2 * l < (to)) lane_vf(*(v), l) = (p)[2 * l]
 #define ld3_inside_f32(v, p, from, to) for (ix l = 0; l < $L; ++l) if (3 * l >= (from) && 3 * l < (to)) lane_vf(*(v), l) = (p)[3 * l]
 #define ldn_inside_f32(v, p, n, from, to) for (ix l = 0; l < $L; ++l) if ((n) * l >= (from) && (n) * l < (to)) lane_vf(*(v), l) = (p)[(n) * l]

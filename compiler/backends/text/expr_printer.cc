@@ -46,7 +46,21 @@ bool ExprPrinter::MovesWithLanes(const Scalar& s) const {
   return moves;
 }
 
+// Does the cast turn a run of i64 along the lanes into f32? Preludes have a function for that.
+bool ExprPrinter::CastsRunOfI64(const te::ScalarNode& cast) const {
+  if (cast.kind != ScalarKind::kCast || cast.dtype != DType::kF32 || !options_.valid_lanes.empty()) return false;
+  const te::ScalarNode& load = *cast.args[0];
+  if (load.kind != ScalarKind::kLoad || load.dtype != DType::kI64) return false;
+  const te::Axis lane{options_.lane_axis, options_.lanes << 20};
+  return te::ClassifyLanes(load.indices[0], lane, options_.lanes) == te::LaneAccess::kContiguous;
+}
+
 PrintedValue ExprPrinter::EmitLaneByLane(const Scalar& s) {
+  if (CastsRunOfI64(*s)) {
+    const te::ScalarNode& load = *s->args[0];
+    const std::string address = IndexText(load.indices[0], options_.axis_name, *options_.kernel);
+    return {Temp("vf", absl::StrCat("ld_i64_f32(b", load.tensor, " + ", address, ")")), true};
+  }
   const std::string name = absl::StrCat("t", (*options_.next_temp)++);
   out_->Line(absl::StrCat(VectorType(s->dtype), " ", name, " = ", VectorZero(s->dtype), ";"));
   out_->Open(absl::StrCat("for (int l = 0; l < ",

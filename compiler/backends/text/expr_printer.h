@@ -66,6 +66,7 @@ class ExprPrinter {
   PrintedValue EmitOp(const te::Scalar& s);
   PrintedValue EmitLoad(const te::Scalar& s);
   PrintedValue EmitLaneByLane(const te::Scalar& s);
+  bool CastsRunOfI64(const te::ScalarNode& cast) const;
   bool MovesWithLanes(const te::Scalar& s) const;
   std::string AsVector(const PrintedValue& value, DType dtype);
   std::string Temp(const std::string& type, const std::string& expression);

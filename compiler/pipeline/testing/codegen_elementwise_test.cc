@@ -179,6 +179,31 @@ TEST(CodegenElementwise, Types) {
   EXPECT_EQ(Failures(cases), "");
 }
 
+// Neighbours of ties: their differences from what C++ makes of them are zero, so that no tolerance hides a unit in the
+// last place. From 2^53 on only ties themselves, because the interpreter goes through f64 and rounds others twice.
+TEST(CodegenElementwise, LongIntegersRoundOnceToFloats) {
+  std::vector<int64_t> values = {0, 1, -1, INT64_MAX, INT64_MIN};
+  for (int bit = 23; bit < 63; ++bit) {
+    const int64_t power = int64_t{1} << bit, half = bit > 24 ? int64_t{1} << (bit - 24) : 1;
+    for (const int64_t near : {power, power + half, power + 3 * half}) {
+      for (const int64_t step : {-1, 0, 1}) {
+        if (step != 0 && bit >= 53) continue;
+        values.push_back(near + step);
+        values.push_back(-near - step);
+      }
+    }
+  }
+  while (values.size() % 16 != 5)
+    values.push_back(static_cast<int64_t>(values.size()));  // the last vector is not whole
+  const Shape shape = {static_cast<int64_t>(values.size())};
+  Tensor expected(DType::kF32, shape);
+  for (size_t i = 0; i < values.size(); ++i) expected.SetDouble(static_cast<int64_t>(i), static_cast<float>(values[i]));
+  G g;
+  const V x = g.In(Tensor::From<int64_t>(DType::kI64, shape, values));
+  g.Out(g.Op("Sub", {g.Op("Cast", {x}, {{"to", int64_t{1}}}), g.In(expected)}));
+  EXPECT_EQ(Failures({FusionCase("i64 to f32", g)}), "");
+}
+
 TEST(CodegenReduction, AxesAndKinds) {
   std::vector<FusionCase> cases;
   for (const char* op :
