@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "absl/types/span.h"
+#include "compiler/cost/byte_dots.h"
 #include "compiler/cost/caches.h"
 #include "compiler/cost/matrix_products.h"
 #include "compiler/cost/port_model.h"
@@ -315,7 +316,9 @@ class Estimator {
       const bool fragments = product != nullptr && threadgroup->product.fragments();
       return fragments ? device_.fma_f32_flops_per_s / product->flops_per_s : 1;
     }
-    if (const auto* tile = step.As<RegisterTile>(); tile != nullptr && tile->dot_axis >= 0) return 1.0 / kDotLength;
+    if (const auto* tile = step.As<RegisterTile>(); tile != nullptr && tile->dot_axis >= 0) {
+      return (HasByteDots(device_) ? 1 : kWidenedDotOps) / kDotLength;
+    }
     return std::max(step.reduction ? 1.0 : 0.5, body.ops);
   }
 

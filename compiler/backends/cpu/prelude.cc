@@ -29,6 +29,10 @@ namespace {
 // - dot_..: (c, a, b) -> c + Σ a·b, the sum of four products of bytes in each lane, by signedness of a and b. dot_ss
 //   leaves out the −128·Σb that dot_128 collects (compiler/backends/text/print_tile.cc); where no instruction needs
 //   this, dot_128 adds nothing.
+// - widen_u, widen_s: widen the bytes of a vector to 16 bits, the first and third of each four, then the second and
+//   fourth. evens_., odds_.: one of these. add_pairs: adds two products of 16 bits in each lane; an empty
+//   instruction follows, because clang would add the products of several steps to each other first, and keep all of them.
+// - IN_MEMORY: what the pointer points to is in memory, and the compiler knows neither.
 // - ld_i64_f32: exact in f64 below 2^53, so that one rounding follows; other lanes are converted alone.
 // - vf2i_low: only the low 16 bits of the result are used. They are 0 for NaN, which the instruction makes 0x80000000.
 // - vf2i_any: a value that does not fit an i32 keeps the low 32 bits of its i64, as f2i gives them.
@@ -146,6 +150,13 @@ SI vs even_u(vi x) { return (vs)x & 0xff; }
 SI vs odd_u(vi x) { return (vs)((vus)x >> 8); }
 SI vs even_s(vi x) { return (vs)((vus)x << 8) >> 8; }
 SI vs odd_s(vi x) { return (vs)x >> 8; }
+SI vi evens_u(vi x) { return (vi)even_u(x); }
+SI vi odds_u(vi x) { return (vi)odd_u(x); }
+SI vi evens_s(vi x) { return (vi)even_s(x); }
+SI vi odds_s(vi x) { return (vi)odd_s(x); }
+SI void widen_u(i32* to, const void* p) { vi x = ld4(p); st_i32(to, evens_u(x)); st_i32(to + $L, odds_u(x)); }
+SI void widen_s(i32* to, const void* p) { vi x = ld4(p); st_i32(to, evens_s(x)); st_i32(to + $L, odds_s(x)); }
+#define IN_MEMORY(p) asm volatile("" : "+r"(p) : : "memory");
 #define DOT(name, A, B) SI vi name(vi c, vi a, vi b) { return iadd(c, iadd(madd(even_##A(a), even_##B(b)), madd(odd_##A(a), odd_##B(b)))); }
 DOT(dot_uu, u, u) DOT(dot_ss_exact, s, s)
 #if $L == 16 && defined(__AVX512VNNI__)
@@ -179,6 +190,7 @@ LANEWISE(vround, __builtin_nearbyintf)
 #define OPAQUE "+m"
 #endif
 #define ROUNDED(T, name) SI T name(T x) { asm("" : OPAQUE(x)); return x; }
+SI vi add_pairs(vi c, vi a, vi b) { c = iadd(c, madd((vs)a, (vs)b)); asm("" : OPAQUE(c)); return c; }
 ROUNDED(vf, vrounded) ROUNDED(float, rounded_f32) ROUNDED(double, rounded_f64)
 SI vf vsqrt(vf x) { return vrounded(lanes_sqrt(x)); }
 SI float root_f32(float x) { return x == 0 ? x : __builtin_sqrtf(x); }
@@ -276,7 +288,8 @@ SI vf vexp(vf x) {
 #else
   vf e = (vf)((vu)p + ((vu)n << 23));
   e = x < bc(-87.33f) ? bc(0.f) : e;
-  return x <= bc(88.722f) ? e : x + bc(__builtin_inff());
+  vf beyond = (vf)(~(x <= bc(88.722f)) & (vi)(x + bc(__builtin_inff())));
+  return e > beyond ? e : beyond;
 #endif
 }
 SI vf vlog(vf x) {

@@ -8,6 +8,7 @@
 #include "compiler/backends/backend.h"
 #include "compiler/backends/text/narrow_floats.h"
 #include "compiler/backends/text/print_task.h"
+#include "compiler/cost/byte_dots.h"
 #include "compiler/movement/in_place.h"
 #include "compiler/te/routines/routine.h"
 
@@ -58,9 +59,8 @@ std::string PrintKernel(const movement::Kernel& kernel, const std::string& symbo
       const std::string type =
           absl::StrCat(written.count(static_cast<int>(b)) ? "" : "const ", StorageType(buffer.dtype), "*",
                        may_alias.count(static_cast<int>(b)) ? "" : " __restrict");
-      const std::string place = buffer.scope == Scope::kBlock
-                                    ? absl::StrCat("((char*)scratch + ", scratch[b], ")")
-                                    : absl::StrCat("args[", arg++, "]");
+      const std::string place = buffer.scope == Scope::kBlock ? absl::StrCat("((char*)scratch + ", scratch[b], ")")
+                                                              : absl::StrCat("args[", arg++, "]");
       out.Line(absl::StrCat(type, " b", b, " = (", StorageType(buffer.dtype), "*)", place, "; (void)b", b, ";"));
     }
     out.Line("(void)args; (void)scratch;");
@@ -76,7 +76,7 @@ std::string PrintKernel(const movement::Kernel& kernel, const std::string& symbo
       continue;
     }
     out.Open("for (i64 task = begin; task < end; ++task)");
-    text::PrintTask(kernel, phase, {.lanes = lanes, .parts = true}, &out);
+    text::PrintTask(kernel, phase, {.lanes = lanes, .parts = true, .byte_dots = HasByteDots(device)}, &out);
     out.Close();
     if (std::any_of(phase.steps.begin(), phase.steps.end(), movement::HasStreamingStores))
       out.Line("STORES_DONE");  // before other threads read these results

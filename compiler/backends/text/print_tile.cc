@@ -297,8 +297,15 @@ class TilePrinter {
     for (size_t a = 0; a < rolled_.size(); ++a) {
       const Axis& axis = rolled_[a];
       unroll = UnrollOf(a);
+      int64_t first = 0;
+      if (a + 1 == rolled_.size() && pending.empty() && Widens(run, operands)) {
+        first = axis.extent / lanes_ * lanes_;
+        PrintWidenedDot(operands, rows, vectors);
+        if (first == axis.extent) break;
+        unroll = 1;
+      }
       const std::string i = Name(axis.id);
-      out_->Open(absl::StrCat("for (ix ", i, " = 0; ", i, " < ", axis.extent, "; ", i, " += ", unroll, ")"));
+      out_->Open(absl::StrCat("for (ix ", i, " = ", first, "; ", i, " < ", axis.extent, "; ", i, " += ", unroll, ")"));
       ++depth;
       open.insert(axis.id);
       for (TileOperand& operand : operands) {
@@ -311,6 +318,10 @@ class TilePrinter {
         operand.pointer = next;
       }
       place_guards();
+    }
+    if (open.size() < rolled_.size()) {  // the innermost loop is there already
+      for (; depth > 0; --depth) out_->Close();
+      return;
     }
     PrintNextPanel(operands, unroll);
     const bool slides = tile_.slide_axis >= 0 && pending.empty() && Slides(operands);
@@ -509,6 +520,92 @@ class TilePrinter {
         out_->Line(absl::StrCat(acc, " = ", dot, "(", acc, ", ", x, ", ", y, ");"));
       }
     }
+  }
+
+  // The operand of a product of bytes that moves with the lanes (1), or the one that is broadcast (0).
+  const TileOperand& DotOperand(const std::vector<TileOperand>& operands, bool by_lane) const {
+    const te::ScalarNode* node = ByteFactor(by_lane ? FactorByLane() : 1 - FactorByLane());
+    return *std::find_if(operands.begin(), operands.end(), [&](const TileOperand& o) { return o.node == node; });
+  }
+
+  // Without an instruction for four products of bytes, factors are widened to 16 bits. Is the broadcast factor one run
+  // of memory along the innermost loop, so that whole vectors of it can be widened before they are broadcast?
+  bool Widens(const TileRun& run, const std::vector<TileOperand>& operands) const {
+    if (tile_.dot_axis < 0 || shape_.byte_dots || !run.mask.empty() || points_.size() != 1) return false;
+    for (int i = 0; i < 2; ++i) {
+      if (ByteFactor(i)->kind != ScalarKind::kLoad) return false;
+    }
+    const TileOperand &a = DotOperand(operands, false), &b = DotOperand(operands, true);
+    const int axis = rolled_.back().id;
+    const auto step = a.step.find(axis);
+    const auto settled = [&](const TileOperand& o) {
+      return o.affine && o.base_in_loop < static_cast<int>(rolled_.size()) - 1;
+    };
+    return settled(a) && settled(b) && b.row == 0 && a.vector == 0 && step != a.step.end() &&
+           step->second == movement::kDotLength && rolled_.back().extent >= lanes_;
+  }
+
+  // Prints the innermost loop in parts of as many steps as there are lanes. A part begins by widening a vector of each
+  // row's bytes, into memory, from where they are broadcast in pairs: as a broadcast is a load, it costs no arithmetic.
+  // The first and third of each four bytes come first (evens), because a vector of bytes is widened in halves, and both
+  // halves at once would take more registers.
+  void PrintWidenedDot(const std::vector<TileOperand>& operands, int rows, int vectors) {
+    const TileOperand &a = DotOperand(operands, false), &b = DotOperand(operands, true);
+    const auto sign = [](const TileOperand& o) { return o.node->dtype == DType::kI8 ? "s" : "u"; };
+    const int own_rows = a.row != 0 ? rows : 1, axis = rolled_.back().id;
+    const std::string i = Name(axis), pairs = absl::StrCat("w", (*next_temp_)++);
+    const auto begin = [&](const TileOperand& o) {
+      const auto step = o.step.find(axis);
+      const std::string pointer = absl::StrCat("p", (*next_temp_)++);
+      out_->Line(absl::StrCat(OperandPointer(o), " ", pointer, " = ", o.pointer, " + ",
+                              step == o.step.end() ? 0 : step->second, "L*", i, ";"));
+      return pointer;
+    };
+    out_->Line(absl::StrCat("i32 ", pairs, "[", 2 * own_rows * lanes_, "];"));
+    out_->Open(absl::StrCat("for (ix ", i, " = 0; ", i, " + ", lanes_, " <= ", rolled_.back().extent, "; ", i,
+                            " += ", lanes_, ")"));
+    const std::string bytes = begin(a), vector = begin(b);
+    for (int r = 0; r < own_rows; ++r) {
+      out_->Line(absl::StrCat("widen_", sign(a), "(", pairs, " + ", 2 * r * lanes_, ", ", bytes, " + ",
+                              OffsetAt(a, r, 0, 0, 0), ");"));
+    }
+    PrintNextPanel(operands, static_cast<int>(lanes_));
+    const std::string s = absl::StrCat("s", (*next_temp_)++);
+    const int64_t copies = lanes_ % tile_.unroll == 0 ? tile_.unroll : 1;
+    out_->Open(absl::StrCat("for (ix ", s, " = 0; ", s, " < ", lanes_, "; ", s, " += ", copies, ")"));
+    const std::string at = absl::StrCat("q", (*next_temp_)++);
+    out_->Line(absl::StrCat("const i32* ", at, " = ", pairs, " + ", s, "; IN_MEMORY(", at, ")"));
+    const auto step = b.step.find(axis);
+    for (int copy = 0; copy < copies; ++copy) {
+      for (const bool odd : {false, true}) {
+        out_->Open("");
+        out_->Line("STEP_BOUNDARY");
+        std::vector<std::string> halves;
+        for (int v = 0; v < vectors; ++v) {
+          const int64_t offset = OffsetAt(b, 0, v, 0, copy);
+          const std::string place =
+              absl::StrCat(vector, " + ", step == b.step.end() ? 0 : step->second, "L*", s, " + ", offset);
+          if (!odd && b.prefetch != nullptr && b.prefetch->ahead > 0) {
+            out_->Line(absl::StrCat("PREFETCH_L1(", place, " + ", b.prefetch->ahead, ");"));
+          }
+          halves.push_back(absl::StrCat("t", (*next_temp_)++));
+          out_->Line(absl::StrCat("const vi ", halves.back(), " = ", odd ? "odds_" : "evens_", sign(b), "(ld4(", place,
+                                  "));"));
+        }
+        for (int r = 0; r < rows; ++r) {
+          const std::string pair = absl::StrCat("t", (*next_temp_)++);
+          const int64_t number = (a.row != 0 ? 2 * r * lanes_ : 0) + (odd ? lanes_ : 0) + copy;
+          out_->Line(absl::StrCat("const vi ", pair, " = bi(", at, "[", number, "]);"));
+          for (int v = 0; v < vectors; ++v) {
+            const std::string acc = absl::StrCat("c", r, "_", v);
+            out_->Line(absl::StrCat(acc, " = add_pairs(", acc, ", ", pair, ", ", halves[v], ");"));
+          }
+        }
+        out_->Close();
+      }
+    }
+    out_->Close();
+    out_->Close();
   }
 
   const movement::Kernel& kernel_;

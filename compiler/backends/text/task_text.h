@@ -34,6 +34,8 @@ struct TaskShape {
   // Does the language have loads and stores of a part of a vector (ld_f32_part)? Then the rest of a row that would call
   // library functions is a vector, too.
   bool parts = false;
+  // Has the device an instruction that adds four products of bytes in each lane? Otherwise register tiles widen bytes.
+  bool byte_dots = true;
 };
 
 // Name of an axis: "x3". "i3" would be no good: i8, i16, i32 and i64 are types.

@@ -53,14 +53,15 @@ absl::StatusOr<Nest> NestInTask(const PhysicalTe& stage, const te::Box& box, con
   return nest;
 }
 
-absl::StatusOr<movement::Phase> TileInTask(Nest nest, KernelDraft* draft) {
+absl::StatusOr<movement::Phase> TileInTask(Nest nest, bool could_be_phase, KernelDraft* draft) {
   if (draft->target.threadgroup_tiles) {
     StraightenForGroup(&nest, draft);
     return ThreadgroupTilePhase(std::move(nest), draft->device, &draft->kernel, &draft->axes, draft->choices,
                                 TileHome::kTask);
   }
   StraightenNest(&nest, draft, /*in_task=*/true);
-  return TilePhase(std::move(nest), draft->device, &draft->kernel, &draft->axes, draft->choices, TileHome::kTask);
+  return TilePhase(std::move(nest), draft->device, &draft->kernel, &draft->axes, draft->choices,
+                   could_be_phase ? TileHome::kTaskOrPhase : TileHome::kTask);
 }
 
 // A map that runs element by element because of its conditions becomes a loop for each range of the axis that they
@@ -103,7 +104,7 @@ absl::Status AddTaskSteps(const te::Te& te, const PhysicalTe& stage, const te::B
   const bool one_vector = step.Is<movement::RegisterTile>() && IsProduct(te) && draft->target.vector_reductions;
   if (wants_tile || window || one_vector || (HoldsProducts(in_tasks) && IsProduct(te) && !along_reduction)) {
     const KernelDraft::Saved before = draft->Save();
-    absl::StatusOr<movement::Phase> in_task = TileInTask(bound, draft);
+    absl::StatusOr<movement::Phase> in_task = TileInTask(bound, wants_tile, draft);
     if (in_task.ok()) {
       for (movement::Step& tile : in_task->steps) phase->steps.push_back(std::move(tile));
       return absl::OkStatus();

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "compiler/cost/byte_dots.h"
 #include "compiler/movement/vector_form.h"
 #include "compiler/schedule/stitch/task_size.h"
 #include "compiler/schedule/tile/pack_operands.h"
@@ -30,8 +31,8 @@ constexpr size_t kMostRowAxes = 2;
 // Vector rows of a packed panel between a load and its prefetch into the first-level cache: a few dozen cycles of
 // arithmetic, more than the second-level cache takes to answer.
 constexpr int64_t kPrefetchRows = 8;
-// Registers that signed products take beside the tile. The dot instruction wants one factor unsigned, so a sum of each
-// vector of the shared operand is kept as a correction.
+// Registers that signed products take beside the tile where there is an instruction for four products of bytes. It wants
+// one factor unsigned, so a sum of each vector of the shared operand is kept as a correction.
 constexpr int kDotRegisters = 4;
 // A hot nest of more than about 600 instructions does not fit the decoded-instruction cache.
 constexpr double kMostInBody = 360;
@@ -76,7 +77,8 @@ class TileBuilder {
   TileBuilder(Nest nest, const DeviceModel& device, movement::Kernel* kernel, AxisSource* axes, ChoiceLog* choices,
               TileHome home)
       : nest_(std::move(nest)), device_(device), kernel_(*kernel), axes_(*axes), choices_(*choices) {
-    tile_.in_task = home == TileHome::kTask;
+    tile_.in_task = home == TileHome::kTask || home == TileHome::kTaskOrPhase;
+    could_be_phase_ = home == TileHome::kTaskOrPhase;
   }
 
   absl::StatusOr<movement::Phase> Make() {
@@ -89,6 +91,7 @@ class TileBuilder {
     ChooseSlide();
     RETURN_IF_ERROR(ChooseShape());
     OrderReduction();
+    RETURN_IF_ERROR(CheckDot());
     ChooseUnroll();
     SplitVectors();
     ASSIGN_OR_RETURN(packed_, PackOperands(tile_, loads_, device_, &kernel_, &axes_, &nest_));
@@ -239,7 +242,7 @@ class TileBuilder {
     });
     is_dot_ = device_.byte_dots && IsDotProduct(nest_, tile_.lane, tile_.row, kernel_);
     DeviceModel registers = device_;
-    if (is_dot_) registers.vector_registers -= kDotRegisters;
+    if (is_dot_ && HasByteDots(device_)) registers.vector_registers -= kDotRegisters;
     const int64_t rows = tile_.row.extent;
     std::vector<TileShape> ranked =
         RankTileShapes(rows, vectors_.extent, has_broadcast && has_shared, has_shared, registers);
@@ -299,12 +302,26 @@ class TileBuilder {
   Axis InFours(const Axis& whole) {
     const Axis fours = axes_.New((whole.extent + movement::kDotLength - 1) / movement::kDotLength);
     tile_.dot = axes_.New(movement::kDotLength);
+    dot_extent_ = whole.extent;
     const Index split = Index(fours) * movement::kDotLength + Index(tile_.dot);
     Substitute(whole, split);
     if (whole.extent % movement::kDotLength != 0) {
       nest_.padding.push_back({split, te::Cmp::kLt, Index(whole.extent)});
     }
     return fours;
+  }
+
+  // Inside a task the image of a convolution is scratch whose channels lie apart, so that a lane would add the taps of a
+  // row, three or seven, and single bytes would be copied for it. An image that is an argument may have its channels
+  // beside each other.
+  absl::Status CheckDot() const {
+    const bool taps = could_be_phase_ && tile_.dot.id >= 0 && dot_extent_ < movement::kDotLength;
+    const bool others = std::any_of(rolled_.begin(), rolled_.end() - (taps ? 1 : 0),
+                                    [](const Axis& axis) { return axis.extent >= movement::kDotLength; });
+    if (!taps || !others) return absl::OkStatus();
+    return absl::FailedPreconditionError(
+        absl::StrCat("a lane would add products of ", dot_extent_, " taps, where it can add ", movement::kDotLength,
+                     " of channels that lie beside each other"));
   }
 
   void ChooseUnroll() {
@@ -512,7 +529,9 @@ class TileBuilder {
   std::vector<Operand> loads_;           // loads of the nest's body before packing
   Axis vectors_{-1, 1};                  // before it is split into tiles
   std::vector<Axis> rolled_, unrolled_;  // the reduction's axes
+  bool could_be_phase_ = false;
   bool is_dot_ = false;
+  int64_t dot_extent_ = 0;  // of the axis that is split into groups of four products
   Slide slide_;
   TileShape shape_;
   int unroll_ = 1;

@@ -16,8 +16,9 @@ namespace fusion {
 // Where the loops around the tiles of a product run.
 // - kGrid: over the tasks of a phase of their own.
 // - kTask: inside one task, beside other steps; the phase that is returned then has no grid.
+// - kTaskOrPhase: as kTask, of a product that could be a phase instead; refuses a tile that is worse in a task.
 // - kKernel: as kGrid, and the kernel has nothing else.
-enum class TileHome { kGrid, kTask, kKernel };
+enum class TileHome { kGrid, kTask, kTaskOrPhase, kKernel };
 
 // Turns a nest with a reduction into the steps and the grid of one phase, adding packed buffers to the kernel. Refuses
 // (with a reason) reductions that are no sum, max or min in f32 or i32, or that have no axis for the lanes.
