@@ -22,6 +22,8 @@ namespace {
 // A plain loop takes this many times `lanes` as long as vectors do (the model's ratio also stands for missing
 // unrolling).
 constexpr double kScalarPenalty = 0.8;
+// A comparison, the test for NaN and the choice. MaxPool 2 × 2 × 2 takes 1.6 cycles a tap.
+constexpr double kScalarExtremeOps = 3;
 // Scalar operations of a routine for each input element: comparisons of a sort, with their branches.
 constexpr double kRoutineOps = 20;
 // Operations for each element of a tile transposed in registers: a shuffle in each of log2(lanes) rounds, of which a
@@ -287,6 +289,12 @@ class Estimator {
     const bool plain =
         step.Is<ScalarLoops>() || step.Is<RoutineCall>() || (prefix != nullptr && prefix->vector_axis < 0);
     const bool one_lane = plain && !device_.WorkItemsAreLanes();
+    // A maximum of single elements also looks for NaN, before the next one can begin. Along one axis the C compiler
+    // unrolls the taps and finds vectors of results by itself; several loops inside each other it leaves as they are.
+    const bool extreme =
+        step.reduction && step.reduction->axes.size() > 1 &&
+        (step.reduction->kind == te::ReductionKind::kMax || step.reduction->kind == te::ReductionKind::kMin);
+    if (one_lane && extreme && IsFloat(step.reduction->acc)) ops *= kScalarExtremeOps;
     if (one_lane) ops *= lanes_ * kScalarPenalty;
     // Outside the register tile every load is an instruction beside the arithmetic.
     if (const auto* threadgroup = step.As<ThreadgroupTile>()) {
