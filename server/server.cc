@@ -33,8 +33,13 @@ constexpr absl::Duration kLongestPauseOfStream = absl::Minutes(5);
 // Whether the server reports that it serves.
 class Serving {
  public:
-  Serving(int64_t least_free_bytes, std::function<int64_t()> free_bytes, Log log)
-      : least_free_bytes_(least_free_bytes), free_bytes_(std::move(free_bytes)), log_(std::move(log)) {}
+  // `try_to_store`: Store::TryToStore.
+  Serving(int64_t least_free_bytes, std::function<int64_t()> free_bytes, std::function<absl::Status()> try_to_store,
+          Log log)
+      : least_free_bytes_(least_free_bytes),
+        free_bytes_(std::move(free_bytes)),
+        try_to_store_(std::move(try_to_store)),
+        log_(std::move(log)) {}
 
   // Fails with RESOURCE_EXHAUSTED, and with DATA_LOSS where the database is damaged.
   absl::Status Room() const {
@@ -62,8 +67,14 @@ class Serving {
     absl::MutexLock lock(&mutex_);
     if (damage_.ok()) damage_ = damage;
   }
-  void Observe(const absl::Status& stored) {
-    const absl::Status state = stored.ok() ? Room() : stored;
+  // Whether the database took the latest commit, of whatever kind. Called by the thread that writes it.
+  void Stored(const absl::Status& stored) {
+    absl::MutexLock lock(&mutex_);
+    stored_ = stored;
+  }
+  void Observe(const absl::Status& tasks_stored) {
+    absl::Status state = tasks_stored.ok() ? Room() : tasks_stored;
+    if (state.ok()) state = LatestCommit();
     absl::MutexLock lock(&mutex_);
     if (health_ == nullptr || state.ok() == serves_) return;
     serves_ = state.ok();
@@ -74,11 +85,24 @@ class Serving {
   }
 
  private:
+  // Where it failed, tries again once a second: nobody else may write to a server that does not serve.
+  absl::Status LatestCommit() {
+    constexpr absl::Duration kPause = absl::Seconds(1);
+    {
+      absl::MutexLock lock(&mutex_);
+      if (stored_.ok() || SteadyNow() < next_try_) return stored_;
+      next_try_ = SteadyNow() + kPause;
+    }
+    return try_to_store_();
+  }
+
   const int64_t least_free_bytes_;
   const std::function<int64_t()> free_bytes_;
+  const std::function<absl::Status()> try_to_store_;
   const Log log_;
   mutable absl::Mutex mutex_;
-  absl::Status damage_ ABSL_GUARDED_BY(mutex_);
+  absl::Status damage_ ABSL_GUARDED_BY(mutex_), stored_ ABSL_GUARDED_BY(mutex_);
+  absl::Time next_try_ ABSL_GUARDED_BY(mutex_) = absl::InfinitePast();
   grpc::HealthCheckServiceInterface* health_ ABSL_GUARDED_BY(mutex_) = nullptr;  // null: before and after serving
   bool serves_ ABSL_GUARDED_BY(mutex_) = true;
 };
@@ -182,6 +206,9 @@ absl::Status Server::State::OpenStores(const ServerOptions& options) {
   database.on_damage = [this](const absl::Status& damage) {
     if (serving != nullptr) serving->Damaged(damage);
   };
+  database.on_stored = [this](const absl::Status& stored) {
+    if (serving != nullptr) serving->Stored(stored);
+  };
   ASSIGN_OR_RETURN(store, OpenSqliteStore(absl::StrCat(options.state_folder, "/fusion.db"), std::move(database)));
   ASSIGN_OR_RETURN(artifacts, ArtifactStore::Open(absl::StrCat(options.state_folder, "/blobs"), store.get()));
   artifacts->OnFailedSync(options.on_failed_sync);
@@ -201,7 +228,8 @@ absl::Status Server::State::OpenStores(const ServerOptions& options) {
 void Server::State::MakeJobs(const ServerOptions& options, const CompilerFunctions& compiler) {
   const std::function<int64_t()> free_bytes =
       options.free_bytes ? options.free_bytes : [files = artifacts.get()] { return files->FreeBytes(); };
-  serving = std::make_unique<Serving>(options.least_free_bytes, free_bytes, options.log);
+  serving = std::make_unique<Serving>(
+      options.least_free_bytes, free_bytes, [database = store.get()] { return database->TryToStore(); }, options.log);
   retention->OnDamage([reported = serving.get()](const absl::Status& damage) { reported->Damaged(damage); });
   farm->SetObserver([reported = serving.get(), watch = CertificateEndWatch{options.tls.certificate, metrics.get()}](
                         const absl::Status& stored) mutable {

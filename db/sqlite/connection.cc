@@ -47,9 +47,12 @@ Connection::~Connection() {
 
 absl::Status Connection::Error(int code, const std::string& what) {
   if (code == SQLITE_IOERR_FSYNC || code == SQLITE_IOERR_DIR_FSYNC) sync_failed_ = true;
+  const int kind = code & 0xff;
+  disk_failed_ = disk_failed_ || kind == SQLITE_FULL || kind == SQLITE_IOERR || kind == SQLITE_READONLY ||
+                 kind == SQLITE_CANTOPEN || kind == SQLITE_PERM;
   const std::string message =
       absl::StrCat(what, ": ", db_ != nullptr ? sqlite3_errmsg(db_) : sqlite3_errstr(code), " (SQLite ", code, ")");
-  switch (code & 0xff) {
+  switch (kind) {
     case SQLITE_FULL:
     case SQLITE_NOMEM:
       return absl::ResourceExhaustedError(message);

@@ -9,6 +9,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -60,6 +61,8 @@ class Connection {
   // Whether a sync has failed. Bytes of a failed sync may be neither on disk nor written by a second one, which
   // succeeds all the same (fsync(2), EIO): the process should end, and the next one read what is there.
   bool sync_failed() const { return sync_failed_; }
+  // Whether something failed since the last call because of the disk: it is full or read-only, or does not answer.
+  bool TakeDiskFailed() { return std::exchange(disk_failed_, false); }
   // Ends the statement that another thread runs here, with CANCELLED. Thread-safe.
   void Interrupt();
   int64_t changed_rows() const;  // by the latest Run, triggers left out
@@ -75,7 +78,7 @@ class Connection {
 
   sqlite3* db_;
   int log_pages_ = 0;
-  bool sync_failed_ = false;
+  bool sync_failed_ = false, disk_failed_ = false;
   std::map<std::string, sqlite3_stmt*> statements_;
   std::function<void(const std::string&)> on_statement_;
   std::function<void(const absl::Status&)> on_damage_;

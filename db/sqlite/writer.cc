@@ -8,10 +8,12 @@ constexpr int kMaxGroup = 64;
 constexpr int kCheckpointPages = 1000;  // SQLite's own default
 }  // namespace
 
-Writer::Writer(std::unique_ptr<Connection> connection, CommitObserver observer, FailedSync on_failed_sync)
+Writer::Writer(std::unique_ptr<Connection> connection, CommitObserver observer, FailedSync on_failed_sync,
+               Stored on_stored)
     : connection_(std::move(connection)),
       observer_(std::move(observer)),
       on_failed_sync_(std::move(on_failed_sync)),
+      on_stored_(std::move(on_stored)),
       thread_([this] { Loop(); }) {}
 
 Writer::~Writer() {
@@ -70,15 +72,24 @@ void Writer::LookAtSync(const absl::Status& status) {
 }
 
 void Writer::CommitGroup(const std::vector<Pending*>& group) {
+  (void)connection_->TakeDiskFailed();
+  const absl::Status stored = RunGroup(group);
+  if (on_stored_) on_stored_(connection_->TakeDiskFailed() ? stored : absl::OkStatus());
+}
+
+// Returns the first error of the transaction or of an operation.
+absl::Status Writer::RunGroup(const std::vector<Pending*>& group) {
   const auto start = std::chrono::steady_clock::now();
   absl::Status begun = connection_->Run("BEGIN IMMEDIATE");
   if (!begun.ok()) {
     for (Pending* pending : group) pending->status = begun;
-    return;
+    return begun;
   }
+  absl::Status first;
   for (Pending* pending : group) {
     pending->status = connection_->Run("SAVEPOINT operation");
     if (pending->status.ok()) pending->status = pending->operation(*connection_);
+    first.Update(pending->status);
     if (!pending->status.ok()) (void)connection_->Run("ROLLBACK TO operation");
     (void)connection_->Run("RELEASE operation");
   }
@@ -94,6 +105,7 @@ void Writer::CommitGroup(const std::vector<Pending*>& group) {
     observer_(std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count(),
               static_cast<int>(group.size()));
   }
+  return committed.ok() ? first : committed;
 }
 
 }  // namespace fusion

@@ -25,8 +25,11 @@ class Writer {
   // Called on the writer thread, before anybody is answered, when a sync has failed (Connection::sync_failed). It
   // should end the process. If it returns, the operations of a commit that could not be synced fail.
   using FailedSync = std::function<void(const absl::Status&)>;
+  // Called on the writer thread after each group, before anybody is answered: whether the disk takes what is written.
+  using Stored = std::function<void(const absl::Status&)>;
 
-  Writer(std::unique_ptr<Connection> connection, CommitObserver observer, FailedSync on_failed_sync = nullptr);
+  Writer(std::unique_ptr<Connection> connection, CommitObserver observer, FailedSync on_failed_sync = nullptr,
+         Stored on_stored = nullptr);
   // Executes all queued operations first.
   ~Writer();
 
@@ -43,12 +46,14 @@ class Writer {
   };
   void Loop();
   void CommitGroup(const std::vector<Pending*>& group);
+  absl::Status RunGroup(const std::vector<Pending*>& group);
   void Checkpoint();
   void LookAtSync(const absl::Status& status);
 
   const std::unique_ptr<Connection> connection_;  // used only on the writer thread
   const CommitObserver observer_;
   const FailedSync on_failed_sync_;
+  const Stored on_stored_;
   mutable absl::Mutex mutex_;
   std::deque<Pending*> queue_ ABSL_GUARDED_BY(mutex_);
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;

@@ -1,5 +1,8 @@
 #include "db/sqlite/writer.h"
 
+#include <signal.h>
+#include <sys/resource.h>
+
 #include <filesystem>
 #include <thread>
 
@@ -46,6 +49,32 @@ TEST(Writer, CommitsManyThreadsAndIsolatesFailures) {
   EXPECT_LT(commits, 401) << "no group was ever formed";
   auto reader = Connection::Open(path, Connection::Mode::kReadOnly);
   EXPECT_EQ((*reader)->QueryInt("SELECT COUNT(*) FROM t").value(), 360);
+}
+
+// The limit stands in for a full disk. An operation that fails for another reason says nothing about the disk.
+TEST(Writer, TellsWhetherTheDiskTakesWhatIsWritten) {
+  auto connection = Connection::Open(FreshPath("full.db"), Connection::Mode::kReadWrite).value();
+  ASSERT_TRUE(connection->ExecScript("CREATE TABLE t (v TEXT NOT NULL) STRICT").ok());
+  std::vector<absl::Status> told;
+  Writer writer(std::move(connection), nullptr, nullptr, [&](const absl::Status& stored) { told.push_back(stored); });
+  const auto write = [&](const std::string& text) {
+    return writer.Write([&](Connection& db) { return db.Run("INSERT INTO t VALUES (?)", {text}); });
+  };
+  ASSERT_TRUE(write("small").ok());
+  EXPECT_FALSE(writer.Write([](Connection& db) { return db.Run("INSERT INTO t VALUES (NULL)"); }).ok());
+  ASSERT_EQ(told.size(), 2u);
+  EXPECT_TRUE(told[0].ok() && told[1].ok()) << told[1];
+  rlimit unlimited;
+  ASSERT_EQ(getrlimit(RLIMIT_FSIZE, &unlimited), 0);
+  const rlimit limited{1 << 20, unlimited.rlim_max};
+  signal(SIGXFSZ, SIG_IGN);
+  ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &limited), 0);
+  const absl::Status failed = write(std::string(2 << 20, 'x'));
+  ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &unlimited), 0);
+  EXPECT_FALSE(failed.ok());
+  EXPECT_EQ(told.back(), failed);
+  ASSERT_TRUE(write("small").ok());
+  EXPECT_TRUE(told.back().ok()) << told.back();
 }
 
 TEST(Connection, ReadOnlyCannotWriteAndMissingFileIsUnavailable) {

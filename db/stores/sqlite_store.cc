@@ -18,8 +18,8 @@ absl::StatusOr<std::unique_ptr<Store>> OpenSqliteStore(const std::string& path, 
     };
   }
   connection->set_on_damage(on_damage);
-  auto writer =
-      std::make_unique<Writer>(std::move(connection), std::move(options.on_commit), std::move(options.on_failed_sync));
+  auto writer = std::make_unique<Writer>(std::move(connection), std::move(options.on_commit),
+                                         std::move(options.on_failed_sync), std::move(options.on_stored));
   return std::unique_ptr<Store>(new SqliteStore(path, std::move(writer), std::move(options.on_statement),
                                                 std::move(on_damage), checked, std::move(options.clock)));
 }
@@ -45,6 +45,14 @@ absl::Status SqliteStore::Read(const std::function<absl::Status(Connection&)>& r
   absl::MutexLock lock(&mutex_);
   idle_readers_.push_back(std::move(connection));
   return status;
+}
+
+absl::Status SqliteStore::TryToStore() {
+  // SQLite writes no page for a row that stays as it is, but for this one.
+  return writer_->Write([](Connection& db) -> absl::Status {
+    ASSIGN_OR_RETURN(const int64_t version, db.QueryInt("PRAGMA user_version"));
+    return db.Run(absl::StrCat("PRAGMA user_version = ", version));
+  });
 }
 
 absl::Status SqliteStore::PutWorker(const WorkerRow& worker) {

@@ -109,6 +109,7 @@ class SqliteStore : public Store {
   absl::StatusOr<std::vector<std::string>> Faults() override;
   absl::Status CheckTheRest(const std::function<bool()>& stop) override;
   absl::Status BackUp(const std::string& path) override;
+  absl::Status TryToStore() override;
   int write_queue_depth() const override { return writer_->queue_depth(); }
 
  private:

@@ -1,4 +1,5 @@
 // Tests what only the SQLite engine guarantees: acknowledged writes survive kill -9, and questions use indices.
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -83,6 +84,22 @@ TEST(SqliteStore, ALargeDatabaseIsCheckedWhileItIsInUse) {
   const auto store = OpenSqliteStore(path, large);
   ASSERT_TRUE(store.ok()) << store.status();
   EXPECT_EQ((*store)->CheckTheRest([] { return false; }).code(), absl::StatusCode::kDataLoss);
+}
+
+TEST(SqliteStore, TryingToStoreFailsWhereTheDiskTakesNothing) {
+  const std::string path = ::testing::TempDir() + "refusing.db";
+  for (const char* suffix : {"", "-wal", "-shm"}) std::filesystem::remove(path + suffix);
+  const auto store = OpenSqliteStore(path).value();
+  EXPECT_TRUE(store->TryToStore().ok());
+  rlimit unlimited;
+  ASSERT_EQ(getrlimit(RLIMIT_FSIZE, &unlimited), 0);
+  const rlimit nothing{1, unlimited.rlim_max};
+  signal(SIGXFSZ, SIG_IGN);
+  ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &nothing), 0);
+  const absl::Status refused = store->TryToStore();
+  ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &unlimited), 0);
+  EXPECT_FALSE(refused.ok());
+  EXPECT_TRUE(store->TryToStore().ok());
 }
 
 // A new store, and the statements that it prepares.

@@ -192,6 +192,9 @@ class Store {
   // Writes a copy as of one instant to a new file, which is not synced, while others read and write.
   virtual absl::Status BackUp(const std::string& path) = 0;
 
+  // Writes what is there already: does the disk take it?
+  virtual absl::Status TryToStore() = 0;
+
   virtual int write_queue_depth() const = 0;
 };
 
@@ -202,6 +205,8 @@ struct SqliteStoreOptions {
   // Called when a sync of the database has failed, before anybody is answered. It should end the process, because what
   // was written may be lost although later syncs succeed.
   std::function<void(const absl::Status&)> on_failed_sync = nullptr;
+  // Called after each commit with whether the disk took it, on the thread that writes, before anybody is answered.
+  std::function<void(const absl::Status&)> on_stored = nullptr;
   // Called with DATA_LOSS, on the thread that meets it, for each question or change that finds the file damaged, and
   // says which file. Whoever asked gets the error, too.
   std::function<void(const absl::Status&)> on_damage = nullptr;

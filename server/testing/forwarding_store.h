@@ -160,6 +160,7 @@ class ForwardingStore : public Store {
   absl::StatusOr<std::vector<std::string>> Faults() override { return store_->Faults(); }
   absl::Status CheckTheRest(const std::function<bool()>& stop) override { return store_->CheckTheRest(stop); }
   absl::Status BackUp(const std::string& path) override { return store_->BackUp(path); }
+  absl::Status TryToStore() override { return store_->TryToStore(); }
   int write_queue_depth() const override { return store_->write_queue_depth(); }
 
  private:

@@ -37,7 +37,7 @@ namespace {
 // As in fault_shim.py.
 struct Page {
   std::atomic<int64_t> clock_offset_ns;       // added to the wall clock
-  std::atomic<int64_t> full;                  // 1: writes fail with ENOSPC
+  std::atomic<int64_t> write_error;           // errno of each write; of EROFS no file is made or opened for writing
   std::atomic<int64_t> sync_errors;           // so many syncs fail with EIO
   std::atomic<int64_t> die_at_sync;           // the process kills itself at so many syncs from now; 0: never
   std::atomic<int64_t> die_after_sync;        // the same, when the sync is over
@@ -94,8 +94,8 @@ ssize_t RawWrite(int fd, const void* bytes, size_t count, const off_t* offset) {
 ssize_t JournalledWrite(int fd, const void* bytes, size_t count, const off_t* offset) {
   struct stat info;
   if (!Watched(fd, &info)) return RawWrite(fd, bytes, count, offset);
-  if (page->full.load() != 0) {
-    errno = ENOSPC;
+  if (const int64_t error = page->write_error.load(); error != 0) {
+    errno = static_cast<int>(error);
     return -1;
   }
   std::lock_guard<std::mutex> lock(mutex);
@@ -156,6 +156,10 @@ bool Below(const char* path) {
 
 int JournalledOpen(int at, const char* path, int flags, mode_t mode) {
   const bool creates = (flags & O_CREAT) != 0 && Below(path);
+  if (Below(path) && page->write_error.load() == EROFS && (creates || (flags & O_ACCMODE) != O_RDONLY)) {
+    errno = EROFS;
+    return -1;
+  }
   struct stat info;
   const bool is_new = creates && stat(path, &info) != 0;
   const int fd = static_cast<int>(syscall(SYS_openat, at, path, flags, mode));
@@ -205,6 +209,10 @@ int ftruncate64(int fd, off_t length) { return ftruncate(fd, length); }
 
 int rename(const char* from, const char* to) {
   if (!Below(to)) return static_cast<int>(syscall(SYS_rename, from, to));
+  if (page->write_error.load() == EROFS) {
+    errno = EROFS;
+    return -1;
+  }
   std::lock_guard<std::mutex> lock(mutex);
   const std::string parent = std::string(to).substr(0, std::string(to).rfind('/'));
   const uint64_t inode = InodeOf(from);

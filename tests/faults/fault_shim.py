@@ -4,7 +4,7 @@ import os
 import pathlib
 import struct
 
-FIELDS = ("clock_offset_ns", "full", "sync_errors", "die_at_sync", "die_after_sync", "syncs", "synchronous_off",
+FIELDS = ("clock_offset_ns", "write_error", "sync_errors", "die_at_sync", "die_after_sync", "syncs", "synchronous_off",
           "database_sync_errors")
 
 

@@ -1,7 +1,10 @@
 """The machine fails fusiond while a job runs: its clock jumps, its disk is full or does not sync, its network parts. The
 shim of fault_shim.cc is the clock and the disk, proxy.py the network."""
+import errno
+import os
 import pathlib
 import shutil
+import subprocess
 import tempfile
 import time
 import unittest
@@ -96,27 +99,57 @@ class FailingMachine(unittest.TestCase):
         self.assertEqual(self.await_end(server, name)["state"], "succeeded", server.log_text())
         self.assert_good(server, name)
 
+    def survive(self, server, error, *acknowledged):
+        """The disk refuses every write for a while: nothing of what was acknowledged is lost, and health says so."""
+        self.shim.set("write_error", error)
+        log = server.folder / "fusiond.log"
+        before = len(log.read_text())
+        refused = server.ctl("submit", MODEL, "--target", "sim", "--planner", "none", "--detach")
+        self.assertNotEqual(refused.code, 0, refused)
+        server.wait_until(lambda: "not serving" in log.read_text()[before:], "health says that nothing can be stored")
+        self.assertIsNone(server.process.poll())
+        self.shim.set("write_error", 0)
+        server.wait_until(lambda: "serves again" in log.read_text()[before:], "health says that it can")
+        for name in acknowledged:
+            self.assertIn(self.await_end(server, name)["state"], ("succeeded", "failed"))
+        again = self.submit(server, "--planner", "none")
+        self.assertEqual(self.await_end(server, again)["state"], "succeeded", server.log_text())
+        return again
+
     def test_a_full_disk_stops_nothing_that_was_acknowledged(self):
         server = self.farm()
         name = self.submit(server)
         self.await_trials(server, name)
-        self.shim.set("full", 1)
-        refused = server.ctl("submit", MODEL, "--target", "sim", "--planner", "none", "--detach")
-        self.assertNotEqual(refused.code, 0, refused)
-        time.sleep(2)
-        self.assertIsNone(server.process.poll())
-        self.shim.set("full", 0)
-        self.assertIn(self.await_end(server, name)["state"], ("succeeded", "failed"))
-        again = self.submit(server, "--planner", "none")
-        self.assertEqual(self.await_end(server, again)["state"], "succeeded", server.log_text())
-        self.assert_good(server, name, again)
+        self.assert_good(server, name, self.survive(server, errno.ENOSPC, name))
+
+    def test_a_disk_that_does_not_take_writes_stops_nothing_that_was_acknowledged(self):
+        server = self.farm()
+        name = self.submit(server)
+        self.await_trials(server, name)
+        self.assert_good(server, name, self.survive(server, errno.EIO, name))
+
+    def test_a_read_only_disk_loses_nothing_and_no_server_starts_on_it(self):
+        server = self.farm()
+        self.assertEqual(self.await_end(server, self.submit(server, "--tune", "off"))["state"], "succeeded")
+        kept = self.survive(server, errno.EROFS)  # nothing runs: health follows the submission that was refused
+        self.shim.set("write_error", errno.EROFS)
+        self.assertEqual(self.job(server, kept)["state"], "succeeded", "what is there can be read")
+        server.kill()
+        started = subprocess.run([harness.BIN / "fusiond", "--state", server.state, "--no-local-worker"], timeout=harness.HANG,
+                                 env=dict(os.environ, **self.shim.variables()), capture_output=True, text=True)
+        self.assertNotEqual(started.returncode, 0, started)
+        self.assertIn("Read-only file system", started.stderr)
+        self.shim.set("write_error", 0)
+        server.start(wait_for_worker=False)
+        self.assertEqual(self.job(server, kept)["state"], "succeeded")
+        self.assert_good(server, kept)
 
     def test_a_sync_that_fails_acknowledges_nothing(self):
         server = self.farm()
         for attempt in range(3):
-            name = self.submit(server, "--tune", str(3 + attempt))
+            name = self.submit(server, "--tune", str(1 + attempt))
             self.shim.set("sync_errors", 1)
-            told = server.ctl("submit", MODEL, "--target", "sim", "--tune", str(20 + attempt), "--detach")
+            told = server.ctl("submit", MODEL, "--target", "sim", "--tune", str(4 + attempt), "--detach")
             acknowledged = [name] + ([told.out.split()[-1]] if told.code == 0 else [])
             self.assert_ends_for_a_sync(server)
             self.shim.lose_unsynced()
