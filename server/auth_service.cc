@@ -26,6 +26,8 @@ v1::TokenInfo ToProto(const TokenRow& row) {
   info.set_revoked_ms(row.revoked_ms);
   info.set_created_by(row.created_by);
   info.set_tenant(row.tenant);
+  info.set_parent(row.parent);
+  info.set_most_joins(row.most_joins);
   return info;
 }
 
@@ -43,6 +45,8 @@ class AuthService : public v1::Auth::Service {
       return ToGrpc(absl::InvalidArgumentError("a token must not expire before it is made"));
     TokenBook::Wanted wanted{request->name(), *roles, request->join()};
     wanted.tenant = request->tenant();
+    if (request->most_joins() < 0) return ToGrpc(absl::InvalidArgumentError("most_joins must not be below 0"));
+    wanted.most_joins = request->most_joins();
     if (request->lifetime_ms() > 0) wanted.lifetime = absl::Milliseconds(request->lifetime_ms());
     return Make(std::move(wanted), permit->principal(), response);
   }
@@ -51,14 +55,14 @@ class AuthService : public v1::Auth::Service {
                            v1::TokenInfo* response) override {
     const absl::StatusOr<Permit> permit = guard_->Authorize(context, "/fusion.v1.Auth/RevokeToken");
     if (!permit.ok()) return ToGrpc(permit.status());
-    const absl::StatusOr<TokenRow> row = tokens_->Revoke(request->id());
+    const absl::StatusOr<TokenRow> row = Revoke(request->id(), permit->principal());
     if (!row.ok()) return ToGrpc(row.status());
-    log_({LogLevel::kInfo,
-          "token revoked",
-          {{"token", row->id}, {"name", row->name}, {"by", permit->principal().name}}});
-    // An administrator who revokes the token of this very call is answered all the same.
-    if (row->id != permit->principal().token_id) guard_->EndCalls(row->id);
     *response = ToProto(*row);
+    if (!request->with_joined()) return grpc::Status::OK;
+    // The join token brings no more from now on.
+    for (const std::string& id : tokens_->ValidChildren(row->id)) {
+      if (const absl::Status child = Revoke(id, permit->principal()).status(); !child.ok()) return ToGrpc(child);
+    }
     return grpc::Status::OK;
   }
 
@@ -88,12 +92,21 @@ class AuthService : public v1::Auth::Service {
     if (!permit.ok()) return ToGrpc(permit.status());
     for (const TokenRow& row : tokens_->List()) {
       if (row.id != permit->principal().token_id) continue;
-      return Make({absl::StrCat("worker ", request->name()), RolesOf(row.roles)}, permit->principal(), response);
+      TokenBook::Wanted wanted{absl::StrCat("worker ", request->name()), RolesOf(row.roles)};
+      wanted.parent = row.id;
+      return Make(std::move(wanted), permit->principal(), response);
     }
     return ToGrpc(absl::InternalError("the join token is gone"));
   }
 
  private:
+  absl::StatusOr<TokenRow> Revoke(const std::string& id, const Principal& by) {
+    ASSIGN_OR_RETURN(const TokenRow row, tokens_->Revoke(id));
+    log_({LogLevel::kInfo, "token revoked", {{"token", row.id}, {"name", row.name}, {"by", by.name}}});
+    // An administrator who revokes the token of this very call is answered all the same.
+    if (row.id != by.token_id) guard_->EndCalls(row.id);
+    return row;
+  }
   grpc::Status Make(TokenBook::Wanted wanted, const Principal& by, v1::CreateTokenResponse* response) {
     wanted.created_by = by.name;
     const absl::StatusOr<TokenBook::Created> created = tokens_->Create(wanted);

@@ -141,7 +141,8 @@ void AddFlags(CLI::App* app, Flags* flags) {
   app->add_option("--log-format", flags->log.format, "how lines of the log are written to stderr")
       ->check(CLI::IsMember(fusion::LogFormats()))
       ->capture_default_str();
-  app->add_option("--log-level", flags->log.level, "lines of lower levels are dropped; debug names each stage and task")
+  app->add_option("--log-level", flags->log.level,
+                  "lines of lower levels are dropped, but for those of the audit; debug names each stage and task")
       ->check(CLI::IsMember(fusion::LogLevels()))
       ->capture_default_str();
   app->set_version_flag("--version", fusion::kServerVersion);
@@ -153,6 +154,18 @@ int Fail(const absl::Status& status, const fusion::Log& log) {
          : status.code() == absl::StatusCode::kInvalidArgument || status.code() == absl::StatusCode::kFailedPrecondition
              ? kExitUsage
              : 1;
+}
+
+// Lines of the audit are written whatever --log-level says.
+absl::StatusOr<fusion::Log> OpenLog(const fusion::LogOptions& options) {
+  fusion::LogOptions all = options;
+  all.level = "debug";
+  const absl::StatusOr<fusion::Log> log = fusion::MakeLog(options), audit = fusion::MakeLog(all);
+  if (!log.ok()) return log.status();
+  if (!audit.ok()) return audit.status();
+  return fusion::Log([log = *log, audit = *audit](const fusion::LogLine& line) {
+    return line.message == "audit" ? audit(line) : log(line);
+  });
 }
 
 absl::StatusOr<std::unique_ptr<fusion::ControlGroups>> OpenControlGroups() {
@@ -264,7 +277,7 @@ int Main(int argc, char** argv) {
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? 0 : kExitUsage;
   }
-  const absl::StatusOr<fusion::Log> log = fusion::MakeLog(flags.log);
+  const absl::StatusOr<fusion::Log> log = OpenLog(flags.log);
   if (!log.ok()) return kExitUsage;  // cannot be: AddFlags lets known names pass only
   try {
     return Serve(flags, *log);

@@ -200,9 +200,10 @@ class GrpcConnection : public Connection {
     return Call<v1::CreateTokenResponse>(
         kCallTimeout, [&](auto* context, auto* response) { return auth_->CreateToken(context, request, response); });
   }
-  absl::StatusOr<v1::TokenInfo> RevokeToken(const std::string& id) override {
+  absl::StatusOr<v1::TokenInfo> RevokeToken(const std::string& id, bool with_joined) override {
     v1::RevokeTokenRequest request;
     request.set_id(id);
+    request.set_with_joined(with_joined);
     return Call<v1::TokenInfo>(
         kCallTimeout, [&](auto* context, auto* response) { return auth_->RevokeToken(context, request, response); });
   }

@@ -66,7 +66,7 @@ class Connection {
                                 const std::function<absl::Status(absl::string_view)>& bytes) = 0;
 
   virtual absl::StatusOr<v1::CreateTokenResponse> CreateToken(const v1::CreateTokenRequest& request) = 0;
-  virtual absl::StatusOr<v1::TokenInfo> RevokeToken(const std::string& id) = 0;
+  virtual absl::StatusOr<v1::TokenInfo> RevokeToken(const std::string& id, bool with_joined) = 0;
   virtual absl::StatusOr<v1::ListTokensResponse> ListTokens(int limit = kAllRows) = 0;
   virtual absl::StatusOr<v1::ListWorkersResponse> ListWorkers(int limit = kAllRows) = 0;
   virtual absl::StatusOr<v1::DrainedWorker> DrainWorker(const v1::DrainWorkerRequest& request) = 0;

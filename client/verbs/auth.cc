@@ -52,6 +52,7 @@ class TokenCreateVerb : public Verb {
              {"client", "build", "untrusted-build", "measure", "admin"}},
             {"--expires", "90d, 12h, 30m, 45s or never", &expires_},
             {"--join", "workers exchange it for tokens of their own, and it is good for nothing else", &join_},
+            {"--most", "with --join: how many workers it may bring [100]", &most_},
             {"--tenant",
              "of which tenant, which shares models and bundles with no other; its tokens have the role client alone",
              &tenant_},
@@ -66,6 +67,8 @@ class TokenCreateVerb : public Verb {
     for (const std::string& role : roles_) request.add_roles(role);
     request.set_lifetime_ms(absl::ToInt64Milliseconds(*lifetime));
     request.set_join(join_);
+    if (most_ < 0 || (most_ > 0 && !join_)) return Fail(UsageError("--most is for --join, and at least 1"));
+    request.set_most_joins(most_);
     request.set_tenant(tenant_);
     auto created = Connection::Open(common.endpoint)->CreateToken(request);
     if (!created.ok()) return Fail(created.status());
@@ -89,17 +92,21 @@ class TokenCreateVerb : public Verb {
   std::string name_, expires_ = "90d", to_, tenant_, format_ = "table";
   std::vector<std::string> roles_;
   bool join_ = false;
+  int64_t most_ = 0;
 };
 
 class TokenRevokeVerb : public Verb {
  public:
   std::string name() const override { return "auth token revoke"; }
   std::string help() const override { return "refuse a token from now on, and end the calls that came with it"; }
-  std::vector<Option> Options() override { return {{"ID", "the token's id (auth token list)", &id_, true}}; }
+  std::vector<Option> Options() override {
+    return {{"ID", "the token's id (auth token list)", &id_, true},
+            {"--with-joined", "also the tokens of all workers that this join token has brought", &with_joined_}};
+  }
   int Run(const CommonOptions& common) override {
     // Whoever has the token at hand need not cut its id out of it, and it must not travel.
     if (id_.rfind("fus_", 0) == 0) id_ = id_.substr(4, id_.find('_', 4) - 4);
-    const auto revoked = Connection::Open(common.endpoint)->RevokeToken(id_);
+    const auto revoked = Connection::Open(common.endpoint)->RevokeToken(id_, with_joined_);
     if (!revoked.ok()) return Fail(revoked.status());
     std::fprintf(stderr, "token %s (%s) is revoked\n", revoked->id().c_str(), revoked->name().c_str());
     return kExitOk;
@@ -107,6 +114,7 @@ class TokenRevokeVerb : public Verb {
 
  private:
   std::string id_;
+  bool with_joined_ = false;
 };
 
 class TokenListVerb : public Verb {

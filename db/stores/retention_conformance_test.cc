@@ -47,7 +47,7 @@ TEST_P(StoreConformance, Tokens) {
   TokenRow token{"id2", "ci", hash, "client,admin", false, 20, 0, 0, "local"};
   ASSERT_TRUE(store_->InsertToken(token).ok());
   EXPECT_EQ(store_->InsertToken(token).code(), absl::StatusCode::kAlreadyExists);
-  ASSERT_TRUE(store_->InsertToken({"id1", "rack", hash, "build", true, 30, 40, 0, "token id2"}).ok());
+  ASSERT_TRUE(store_->InsertToken({"id1", "rack", hash, "build", true, 30, 40, 0, "token id2", "", "id2", 7}).ok());
   ASSERT_TRUE(store_->RevokeToken("id1", 35).ok());
   ASSERT_TRUE(store_->RevokeToken("id1", 36).ok());
   EXPECT_TRUE(store_->RevokeToken("unknown", 36).ok());
@@ -62,6 +62,8 @@ TEST_P(StoreConformance, Tokens) {
   EXPECT_EQ(tokens[1].expires_ms, 40);
   EXPECT_EQ(tokens[1].revoked_ms, 35) << "the first time stays";
   EXPECT_EQ(tokens[1].created_by, "token id2");
+  EXPECT_EQ(tokens[1].parent, "id2");
+  EXPECT_EQ(tokens[1].most_joins, 7);
 }
 
 TEST_P(StoreConformance, OldFinalRowsExpireInSteps) {

@@ -236,6 +236,8 @@ struct TokenRow {
   int64_t revoked_ms = 0;  // 0: it was not revoked
   std::string created_by;
   std::string tenant = {};  // "": the default one
+  std::string parent = {};  // the id of the join token that it was made for ("": none)
+  int64_t most_joins = 0;   // of a join token: valid tokens that are made for it; 0: without a limit
 };
 
 // A worker that an operator keeps from new tasks, by its name; or a source in quarantine, by that.

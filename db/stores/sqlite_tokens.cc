@@ -7,10 +7,10 @@ namespace fusion {
 absl::Status SqliteStore::InsertToken(const TokenRow& token) {
   return writer_->Write([&](Connection& db) {
     return db.Run(
-        "INSERT INTO tokens (id, name, hash, roles, joins, created_ms, expires_ms, revoked_ms, created_by, tenant) "
-        "VALUES (?,?,?,?,?,?,?,?,?,?)",
+        "INSERT INTO tokens (id, name, hash, roles, joins, created_ms, expires_ms, revoked_ms, created_by, tenant, "
+        "parent, most_joins) VALUES (?,?,?,?,?,?,?,?,?,?,?,?)",
         {token.id, token.name, token.hash, token.roles, int64_t{token.joins}, token.created_ms, token.expires_ms,
-         token.revoked_ms, token.created_by, token.tenant});
+         token.revoked_ms, token.created_by, token.tenant, token.parent, token.most_joins});
   });
 }
 
@@ -32,11 +32,11 @@ absl::StatusOr<std::vector<TokenRow>> SqliteStore::Tokens() {
   std::vector<TokenRow> tokens;
   const absl::Status read = Read([&](Connection& db) {
     return db.Query(
-        "SELECT id, name, hash, roles, joins, created_ms, expires_ms, revoked_ms, created_by, tenant FROM tokens "
-        "ORDER BY created_ms, id",
+        "SELECT id, name, hash, roles, joins, created_ms, expires_ms, revoked_ms, created_by, tenant, parent, "
+        "most_joins FROM tokens ORDER BY created_ms, id",
         {}, [&](const SqlRow& row) {
           tokens.push_back({row.Text(0), row.Text(1), row.Text(2), row.Text(3), row.Int(4) != 0, row.Int(5), row.Int(6),
-                            row.Int(7), row.Text(8), row.Text(9)});
+                            row.Int(7), row.Text(8), row.Text(9), row.Text(10), row.Int(11)});
         });
   });
   if (!read.ok()) return read;

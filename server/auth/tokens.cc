@@ -42,6 +42,19 @@ std::string Day(int64_t ms) {
   return absl::FormatTime("%Y-%m-%d %H:%M UTC", absl::FromUnixMillis(ms), absl::UTCTimeZone());
 }
 
+absl::Status CheckJoins(const TokenRow& parent, int64_t children) {
+  if (parent.revoked_ms != 0) return absl::UnauthenticatedError(absl::StrCat(InWords(parent), " was revoked"));
+  if (parent.most_joins == 0 || children < parent.most_joins) return absl::OkStatus();
+  return absl::ResourceExhaustedError(
+      absl::StrCat(InWords(parent), " has brought ", children,
+                   " workers whose tokens are valid, as many as it may: make another one (fusionctl auth token create "
+                   "--join --most N), or revoke tokens of workers that are gone"));
+}
+
+bool IsValidAt(const TokenRow& row, int64_t now_ms) {
+  return row.revoked_ms == 0 && (row.expires_ms == 0 || now_ms < row.expires_ms);
+}
+
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<TokenBook>> TokenBook::Open(Store* store, Clock clock) {
@@ -101,9 +114,23 @@ absl::StatusOr<TokenBook::Created> TokenBook::Create(const Wanted& wanted) {
   row.expires_ms = wanted.lifetime == absl::InfiniteDuration() ? 0 : absl::ToUnixMillis(now + wanted.lifetime);
   row.created_by = wanted.created_by;
   row.tenant = wanted.tenant;
-  RETURN_IF_ERROR(store_->InsertToken(row));
-  absl::MutexLock lock(&mutex_);
-  tokens_[row.id] = row;
+  row.parent = wanted.parent;
+  if (wanted.joins) row.most_joins = wanted.most_joins > 0 ? wanted.most_joins : kMostJoins;
+  {
+    // Counted before it is stored, so that several at once cannot all pass.
+    absl::MutexLock lock(&mutex_);
+    const auto parent = tokens_.find(wanted.parent);
+    if (parent != tokens_.end()) {
+      RETURN_IF_ERROR(CheckJoins(parent->second, CountChildren(wanted.parent)));
+      RETURN_IF_ERROR(CheckName(row));
+    }
+    tokens_[row.id] = row;
+  }
+  if (absl::Status stored = store_->InsertToken(row); !stored.ok()) {
+    absl::MutexLock lock(&mutex_);
+    tokens_.erase(row.id);
+    return stored;
+  }
   return created;
 }
 
@@ -120,6 +147,33 @@ absl::StatusOr<TokenRow> TokenBook::Revoke(const std::string& id) {
   TokenRow& row = tokens_.at(id);
   if (row.revoked_ms == 0) row.revoked_ms = now_ms;
   return row;
+}
+
+int64_t TokenBook::CountChildren(const std::string& parent) const {
+  const int64_t now_ms = absl::ToUnixMillis(clock_());
+  return std::count_if(tokens_.begin(), tokens_.end(),
+                       [&](const auto& one) { return one.second.parent == parent && IsValidAt(one.second, now_ms); });
+}
+
+// What workers measure stands under the names of their tokens.
+absl::Status TokenBook::CheckName(const TokenRow& joining) const {
+  const int64_t now_ms = absl::ToUnixMillis(clock_());
+  for (const auto& [id, row] : tokens_) {
+    if (row.name != joining.name || row.parent == joining.parent || !IsValidAt(row, now_ms)) continue;
+    return absl::AlreadyExistsError(absl::StrCat(InWords(row), " has that name, and was not made for this join token: ",
+                                                 "give the worker another one (--name), or revoke that token"));
+  }
+  return absl::OkStatus();
+}
+
+std::vector<std::string> TokenBook::ValidChildren(const std::string& parent) const {
+  const int64_t now_ms = absl::ToUnixMillis(clock_());
+  std::vector<std::string> ids;
+  absl::MutexLock lock(&mutex_);
+  for (const auto& [id, row] : tokens_) {
+    if (!parent.empty() && row.parent == parent && IsValidAt(row, now_ms)) ids.push_back(id);
+  }
+  return ids;
 }
 
 std::vector<TokenRow> TokenBook::List() const {

@@ -36,18 +36,24 @@ class TokenBook {
     absl::Duration lifetime = absl::InfiniteDuration();
     std::string created_by = {};
     std::string tenant = {};  // "": the default one
+    std::string parent = {};  // the id of the join token with which a worker asks
+    int64_t most_joins = 0;   // of a join token; 0: kMostJoins
   };
+  // The workers that a join token may bring, unless it says otherwise.
+  static constexpr int64_t kMostJoins = 100;
   struct Created {
     std::string token;  // shown once
     TokenRow row;
   };
   // Durable when it returns. Fails with INVALID_ARGUMENT for an empty or long name, for no role, and for a join token
   // with other roles than a worker's; for a tenant that is no word of letters, digits and dashes, or whose
-  // token has another role than client; with RESOURCE_EXHAUSTED if there are too many tokens.
+  // token has another role than client; with RESOURCE_EXHAUSTED if there are too many tokens, or as many valid ones of
+  // that parent as it may bring; with ALREADY_EXISTS for the name of a valid token of another parent, or of none.
   absl::StatusOr<Created> Create(const Wanted& wanted);
   // Durable when it returns, and from then on Check refuses the token. NOT_FOUND for an unknown id.
   absl::StatusOr<TokenRow> Revoke(const std::string& id);
-  std::vector<TokenRow> List() const;  // the oldest first
+  std::vector<std::string> ValidChildren(const std::string& parent) const;  // ids
+  std::vector<TokenRow> List() const;                                       // the oldest first
   // Removes those that were revoked or have expired before that time (Unix milliseconds).
   absl::Status RemoveOld(int64_t before_ms);
   // The ids of the tokens that have expired since the call before, or since Open.
@@ -61,6 +67,8 @@ class TokenBook {
   absl::StatusOr<Principal> Identify(absl::string_view authorization) const;
 
  private:
+  absl::Status CheckName(const TokenRow& joining) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  int64_t CountChildren(const std::string& parent) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   TokenBook(Store* store, Clock clock) : store_(store), clock_(std::move(clock)) {}
 
   Store* const store_;

@@ -175,5 +175,39 @@ TEST_F(TokensTest, AJoinTokenJoinsAndDoesNothingElse) {
   EXPECT_EQ(book->Identify("Bearer " + join->token)->roles, RoleSet({Role::kJoin}));
 }
 
+TEST_F(TokensTest, AJoinTokenBringsSoManyWorkersAndTakesThemAlong) {
+  auto book = Open();
+  const RoleSet build = {Role::kBuild};
+  TokenBook::Wanted wanted{"rack 7", build, true};
+  EXPECT_EQ(book->Create(wanted)->row.most_joins, TokenBook::kMostJoins);
+  wanted.most_joins = 2;
+  const std::string parent = book->Create(wanted)->row.id;
+  const auto join = [&](const std::string& name) {
+    TokenBook::Wanted worker{name, build};
+    worker.parent = parent;
+    worker.lifetime = absl::Hours(1);
+    return book->Create(worker);
+  };
+  const std::string first = join("worker 1")->row.id;
+  ASSERT_TRUE(join("worker 2").ok());
+  const absl::Status third = join("worker 3").status();
+  EXPECT_EQ(third.code(), absl::StatusCode::kResourceExhausted) << third;
+  EXPECT_THAT(std::string(third.message()), HasSubstr("has brought 2 workers"));
+  book = Open();
+  EXPECT_FALSE(join("worker 3").ok()) << "a restart forgets none of them";
+  EXPECT_EQ(book->ValidChildren(parent).size(), 2u);
+  ASSERT_TRUE(book->Revoke(first).ok());
+  EXPECT_TRUE(join("worker 3").ok()) << "one has gone";
+  ASSERT_TRUE(book->Revoke(book->ValidChildren(parent)[0]).ok());
+  ASSERT_TRUE(book->Create({"worker of another", build}).ok());
+  EXPECT_EQ(join("worker of another").status().code(), absl::StatusCode::kAlreadyExists);
+  now_ += absl::Hours(2);
+  EXPECT_TRUE(book->ValidChildren(parent).empty()) << "they have expired";
+  EXPECT_TRUE(join("worker 4").ok());
+  ASSERT_TRUE(book->Revoke(parent).ok());
+  EXPECT_EQ(join("worker 5").status().code(), absl::StatusCode::kUnauthenticated)
+      << "a call that was let in just before the token was revoked";
+}
+
 }  // namespace
 }  // namespace fusion

@@ -180,6 +180,22 @@ class Tokens(tls_server.TlsServerTest):
         self.server.wait_until(lambda: "refuses this worker" in self.server.log_text(), "the worker is sent away")
         self.server.wait_until(lambda: not self.server.workers(), "the worker counts as lost")
 
+        # A join token that has brought as many as it may brings no more, and can take all of them along.
+        few, few_id = self.token("few", "measure", extra=("--join", "--most", "1", "--expires", "1h"))
+        flags = ("--kinds", "sim", "--no-build", "--tls-ca", self.authority.file, "--join-token-file", few)
+        for name in ("one", "two"):
+            worker = subprocess.Popen([harness.BIN / "fusion-worker", "--server", self.address, "--state", self.folder / name,
+                                       "--name", name, *map(str, flags)], stdout=self.server.log, stderr=self.server.log)
+            self.addCleanup(worker.wait)
+            self.addCleanup(worker.kill)
+            if name == "one":
+                self.server.wait_until(self.server.workers, "the first worker is attached")
+        self.server.wait_until(lambda: "has brought 1 workers" in self.server.log_text(), "the second is refused")
+        [own] = [t for t in self.ctl("auth", "token", "list", "-o", "json").json()["tokens"] if t.get("parent") == few_id]
+        self.assertEqual(own["name"], "worker one")
+        self.ctl("auth", "token", "revoke", few_id, "--with-joined")
+        self.server.wait_until(lambda: not self.server.workers(), "its worker is sent away, too")
+
         # Without a role for it a worker offers nothing.
         builder, _ = self.token("builder", "build")
         measuring = self.server.start_worker("--name", "greedy", "--kinds", "sim", "--tls-ca", self.authority.file,
@@ -209,6 +225,16 @@ class Tokens(tls_server.TlsServerTest):
             secret = path.read_text().strip().rpartition("_")[2]
             if secret != "0" * 52:
                 self.assertFalse(any(secret in text for text in everything), path)
+
+
+class Audit(harness.ServerTest):
+    server_args = ("--no-local-worker", "--log-level", "error")
+
+    def test_lines_of_the_audit_are_written_whatever_the_log_level_is(self):
+        self.ctl("auth", "token", "create", "quiet", "--role", "client", "--to", self.folder / "quiet.token")
+        log = (self.folder / "fusiond.log").read_text()
+        self.assertRegex(log, r"audit call=Auth/CreateToken by=local peer=unix:")
+        self.assertNotIn("token made", log)
 
 
 if __name__ == "__main__":
