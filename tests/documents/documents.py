@@ -173,6 +173,30 @@ def commands(path):
                     yield Named(path, number, piece.strip()), program, words[1:]
 
 
+TEST_FILE = re.compile(r"`([\w/]+(?:_test\.cc|_fuzz\.cc|test_\w+\.py))`(?: \(([^)]*)\))?")
+
+
+def threats_without_tests(text, root):
+    """What is wrong with the tables of threats in docs/security.md: rows without a test, and tests that do not exist."""
+    column, faults = None, []
+    for line in text.splitlines():
+        cells = [cell.strip() for cell in line.split("|")[1:-1]]
+        if not cells:
+            column = None
+        elif cells[0] == "threat":
+            column = cells.index("test")
+        elif column is not None and not set(cells[0]) <= set("-"):
+            tests = TEST_FILE.findall(cells[column])
+            if not tests:
+                faults.append(f"'{cells[0]}' has no test")
+            for path, names in tests:
+                source = (root / path).read_text() if (root / path).exists() else ""
+                for name in re.findall(r"\b(?:test_\w+|[A-Z][a-z]\w*[A-Z]\w*|[A-Z]\w+)\b", names) or [""]:
+                    if not source or not re.search(r"\b%s\b" % name, source):
+                        faults.append(f"'{cells[0]}': {path} has no test {name}".rstrip())
+    return faults
+
+
 def flags_of_help(text):
     """Flags that a --help offers: those that begin a line, or that the usage line names."""
     found = set()

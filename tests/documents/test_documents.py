@@ -81,6 +81,11 @@ class DocumentsTest(unittest.TestCase):
         absent = documents.absent_names(self.files, ROOT)
         self.assertEqual([], [f"{named.where(ROOT)} names {named.text}" for named in absent])
 
+    def test_each_threat_has_a_test_that_exists(self):
+        text = (ROOT / "docs/security.md").read_text()
+        self.assertGreater(text.count("_test.cc`"), 40)
+        self.assertEqual([], documents.threats_without_tests(text, ROOT))
+
     def test_comments_begin_with_their_subject(self):
         dangling = [f"{named.where(ROOT)}: {named.text}" for named in documents.dangling_comments(self.files)]
         self.assertEqual([], dangling, "begin each sentence with its subject (CONTRIBUTING.md, Style)")
@@ -136,6 +141,16 @@ class FindsWhatIsStale(unittest.TestCase):
         root, files = self.tree(README_md="`fusion_jobs_total`, `fusion_job_total`, [x](a/fusion_b.h)\n",
                                 a__one_h="int x;  // \"fusion_jobs_total\"\n")
         self.assertEqual([named.text for named in documents.absent_names(files, root)], ["fusion_job_total"])
+
+    def test_a_threat_without_a_test(self):
+        root, _ = self.tree(a__x_test_py="")
+        (root / "a/one_test.cc").write_text("TEST(Some, FloodsAreRefused) {}")
+        head = "| threat | control | test | remains |\n|---|---|---|---|\n"
+        self.assertEqual([], documents.threats_without_tests(head + "| a flood | a dam | `a/one_test.cc` (FloodsAreRefused) | |\n", root))
+        for cell, fault in (("", "has no test"), ("`a/one_test.cc` (Floods)", "has no test Floods"),
+                            ("`a/two_test.cc`", "a/two_test.cc has no test")):
+            [found] = documents.threats_without_tests(head + f"| a flood | a dam | {cell} | |\n", root)
+            self.assertIn(fault, found)
 
     def test_a_comment_without_a_subject(self):
         text = ("// What it costs.\n// Is it? What then?\nint x;\n// Costs much. Of these one is\n// kept.\n"
