@@ -49,6 +49,40 @@ TEST_P(StoreConformance, TheModelWithMoreMeasurementsBehindItStays) {
   EXPECT_EQ(store_->Devices("dev")->front().measurements, 1);
 }
 
+TEST_P(StoreConformance, RatesOfASourceGiveWayToABelievedWorkerAndGoWithItsQuarantine) {
+  const auto attach = [&](const std::string& name, const std::string& rates, const std::string& source, int64_t ms,
+                          const std::string& device = "dev") {
+    ASSERT_TRUE(store_->PutWorker({"id of " + name, name, "cpu", device, rates, ms, source}).ok());
+  };
+  const auto rates = [&](const std::string& device = "dev") {
+    const auto devices = store_->Devices(device).value();
+    return devices.empty() ? std::string("unknown") : devices[0].model_json;
+  };
+  const auto quarantine = [&](const std::string& source) {
+    DrainedWorkerRow row{source, "", "fusiond", 1};
+    row.quarantined = true;
+    ASSERT_TRUE(store_->PutDrainedWorker(row).ok());
+  };
+  attach("liar", "of the liar", "token liar", 1);
+  attach("one", "of one", "token one", 2);
+  attach("two", "of two", "token two", 3);
+  EXPECT_EQ(rates(), "of the liar") << "the first";
+  quarantine("token liar");
+  EXPECT_EQ(rates(), "of two") << "the latest of the others";
+  attach("liar", "of the liar", "token liar", 4);
+  attach("local", "of the local one", "", 5);
+  EXPECT_EQ(rates(), "of the local one") << "that one is believed";
+  attach("one", "of one", "token one", 6);
+  for (const char* source : {"token one", "token two"}) quarantine(source);
+  EXPECT_EQ(rates(), "of the local one");
+  attach("alone", "of the lonely one", "token alone", 7, "another");
+  EXPECT_EQ(rates("another"), "of the lonely one");
+  quarantine("token alone");
+  EXPECT_EQ(rates("another"), "unknown");
+  attach("alone", "of the lonely one", "token alone", 8, "another");
+  EXPECT_EQ(rates("another"), "unknown") << "it is in quarantine";
+}
+
 TEST_P(StoreConformance, MeasurementsAreAppendedAndTheirMedianAnswers) {
   MeasurementRow row{"q1", "m1", "dev", "Conv+Relu", 3, 90, 100, 120, {90, 100, 120}, "w", "clang", 1};
   ASSERT_TRUE(AddRows({.measurements = {row}}).ok());

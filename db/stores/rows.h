@@ -124,6 +124,7 @@ struct BuildRow {
 struct WorkerRow {
   std::string id, name, device_kind, fingerprint, device_model_json;
   int64_t seen_ms = 0;
+  std::string source = {};  // whose word its device's rates are; "": it is believed
 };
 
 // Why the row of a source counts (docs/decisions/0060).

@@ -58,15 +58,22 @@ absl::Status SqliteStore::TryToStore() {
 absl::Status SqliteStore::PutWorker(const WorkerRow& worker) {
   return writer_->Write([&](Connection& db) -> absl::Status {
     if (!worker.fingerprint.empty()) {
-      RETURN_IF_ERROR(
-          db.Run("INSERT INTO devices (fingerprint, model_json, time_ms) VALUES (?,?,?) ON CONFLICT DO NOTHING",
-                 {worker.fingerprint, worker.device_model_json, worker.seen_ms}));
+      RETURN_IF_ERROR(db.Run(
+          "INSERT INTO devices (fingerprint, model_json, time_ms, source) SELECT ?1, ?2, ?3, ?4 WHERE NOT EXISTS "
+          "(SELECT 1 FROM drained_workers WHERE name = ?4 AND quarantined = 1 AND ?4 <> '') ON CONFLICT (fingerprint) "
+          "DO "
+          "UPDATE SET model_json=excluded.model_json, time_ms=excluded.time_ms, source='' WHERE devices.source <> '' "
+          "AND "
+          "excluded.source = ''",
+          {worker.fingerprint, worker.device_model_json, worker.seen_ms, worker.source}));
     }
     return db.Run(
-        "INSERT INTO workers (id, name, device_kind, fingerprint, device_model_json, seen_ms) VALUES (?,?,?,?,?,?) "
-        "ON CONFLICT (id) DO UPDATE SET name=excluded.name, device_kind=excluded.device_kind, "
-        "fingerprint=excluded.fingerprint, device_model_json=excluded.device_model_json, seen_ms=excluded.seen_ms",
-        {worker.id, worker.name, worker.device_kind, worker.fingerprint, worker.device_model_json, worker.seen_ms});
+        "INSERT INTO workers (id, name, device_kind, fingerprint, device_model_json, seen_ms, source) VALUES "
+        "(?,?,?,?,?,?,?) ON CONFLICT (id) DO UPDATE SET name=excluded.name, device_kind=excluded.device_kind, "
+        "fingerprint=excluded.fingerprint, device_model_json=excluded.device_model_json, seen_ms=excluded.seen_ms, "
+        "source=excluded.source",
+        {worker.id, worker.name, worker.device_kind, worker.fingerprint, worker.device_model_json, worker.seen_ms,
+         worker.source});
   });
 }
 
@@ -109,6 +116,21 @@ absl::Status QuarantineRows(Connection& db, const std::string& source) {
                 {source});
 }
 
+// The rates of its devices are those of another worker from now on: of one that is believed, else of the latest.
+absl::Status QuarantineRates(Connection& db, const std::string& source) {
+  const std::string another =
+      "FROM workers WHERE workers.fingerprint = devices.fingerprint AND NOT EXISTS (SELECT 1 FROM drained_workers "
+      "WHERE "
+      "drained_workers.name = workers.source AND drained_workers.quarantined = 1 AND workers.source <> '')";
+  RETURN_IF_ERROR(db.Run(
+      absl::StrCat("UPDATE devices SET (model_json, time_ms, source) = (SELECT device_model_json, seen_ms, source ",
+                   another,
+                   " ORDER BY source <> '', seen_ms DESC LIMIT 1) WHERE source = ?1 AND source <> '' AND EXISTS ",
+                   "(SELECT 1 ", another, ")"),
+      {source}));
+  return db.Run("DELETE FROM devices WHERE source = ?1 AND source <> ''", {source});
+}
+
 absl::Status ReleaseRows(Connection& db, const std::string& source) {
   for (const char* table : {"measurements", "plan_comparisons", "plan_measurements"}) {
     // An imported row stays where it is quarantined under both names.
@@ -139,7 +161,9 @@ absl::Status SqliteStore::PutDrainedWorker(const DrainedWorkerRow& worker) {
         "(?,?,?,?,?,?,?)",
         {worker.name, worker.reason, worker.by, worker.since_ms, worker.from_ms, worker.until_ms,
          int64_t{worker.quarantined}}));
-    return worker.quarantined ? QuarantineRows(db, worker.name) : ReleaseRows(db, worker.name);
+    if (!worker.quarantined) return ReleaseRows(db, worker.name);
+    RETURN_IF_ERROR(QuarantineRows(db, worker.name));
+    return QuarantineRates(db, worker.name);
   });
 }
 

@@ -100,14 +100,17 @@ class Store {
   virtual absl::StatusOr<std::vector<std::vector<BuildRow>>> FindBuilds(absl::Span<const std::string> keys) = 0;
 
   // Workers.
-  virtual absl::Status PutWorker(const WorkerRow& worker) = 0;  // also adds its device if that is unknown
+  // Also adds its device, if that is unknown and the worker's source is not in quarantine. The rates of a worker that is
+  // believed take the place of those of a source.
+  virtual absl::Status PutWorker(const WorkerRow& worker) = 0;
   virtual absl::StatusOr<std::optional<WorkerRow>> FindWorker(const std::string& id) = 0;
   // Returns the worker with that device kind that was seen last, attached or not.
   virtual absl::StatusOr<std::optional<WorkerRow>> LatestWorker(const std::string& device_kind) = 0;
 
   // Replaces the row with that name. If the row says quarantine, its measurements and comparisons of plans with that
   // source no longer count, unless a row that another worker confirmed has the same or a later fence; nor do those that
-  // come later, and imported ones of any fence.
+  // come later, and imported ones of any fence. A device whose rates are that source's has those of another worker of the
+  // device from then on, else it is unknown.
   virtual absl::Status PutDrainedWorker(const DrainedWorkerRow& worker) = 0;
   // The rows of that source count again.
   virtual absl::Status RemoveDrainedWorker(const std::string& name) = 0;

@@ -123,8 +123,8 @@ absl::Status Farm::Register(AttachedWorker worker) {
     }
   }
   const int64_t now_ms = absl::ToUnixMillis(absl::Now());
-  RETURN_IF_ERROR(store_->PutWorker(
-      {worker.id, worker.name, worker.device.kind, worker.fingerprint, DeviceModelToJson(worker.device), now_ms}));
+  RETURN_IF_ERROR(store_->PutWorker({worker.id, worker.name, worker.device.kind, worker.fingerprint,
+                                     DeviceModelToJson(worker.device), now_ms, worker.source}));
   log_({LogLevel::kInfo,
         "worker attached",
         {{"worker", worker.id},
