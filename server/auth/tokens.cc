@@ -155,7 +155,7 @@ int64_t TokenBook::CountChildren(const std::string& parent) const {
                        [&](const auto& one) { return one.second.parent == parent && IsValidAt(one.second, now_ms); });
 }
 
-// What workers measure stands under the names of their tokens.
+// Measurements of workers stand under the names of their tokens.
 absl::Status TokenBook::CheckName(const TokenRow& joining) const {
   const int64_t now_ms = absl::ToUnixMillis(clock_());
   for (const auto& [id, row] : tokens_) {

@@ -2,7 +2,7 @@
 // among the compilations stand in one, too, each with a task of its own.
 //
 //   Owners take turns, one task each, however many each has; one who was idle gets no credit for that. A task of a job
-//   that several owners have joined is an equal part of a turn of each. Whose turn it is follows from virtual time: a
+//   that several owners have joined is an equal part of a turn of each. Virtual time decides: a
 //   turn takes one unit of it, and the task that would be finished first comes first.
 //   Among the tasks of an owner those of the job with the higher priority come first, then those that came first.
 //   Nothing starves: after kMostPassed later tasks of its owner have passed a job's first task, none does before it.
