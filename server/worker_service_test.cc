@@ -14,7 +14,6 @@ using WorkerServiceTest = ServerFixture;
 
 TEST_F(WorkerServiceTest, WaitsForAWorkerAndSaysSo) {
   v1::SubmitResponse job = client_->Submit(client_->Model("build 1"));
-  client_->AwaitStarted(job.job_id());
   FakeWorker worker(address_, "late");
   std::vector<v1::JobEvent> events = client_->Watch(job.job_id());
   EXPECT_EQ(events.back().state(), v1::SUCCEEDED);

@@ -46,7 +46,7 @@ absl::Status JobRunner::Restore() {
 
 void JobRunner::QueueAgain(const JobRow& job) {
   ++in_flight_[job.owner];
-  Enqueue(job);
+  Enqueue(job, /*told=*/true);
 }
 
 void JobRunner::ClaimsLoop() {

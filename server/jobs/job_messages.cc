@@ -108,6 +108,10 @@ absl::Duration QueueTimeout(const v1::SubmitRequest& request) {
   return request.queue_timeout_ms() > 0 ? absl::Milliseconds(request.queue_timeout_ms()) : absl::Minutes(10);
 }
 
+absl::Duration PlaceTimeout(const v1::SubmitRequest& request) {
+  return request.queue_timeout_ms() > 0 ? QueueTimeout(request) : absl::InfiniteDuration();
+}
+
 DeviceWish WishOf(const v1::SubmitRequest& request, const std::string& target) {
   return {target, {request.require().begin(), request.require().end()}};
 }

@@ -26,8 +26,10 @@ void NameModel(const v1::SubmitRequest& request, JobRow* job);
 
 // The trace of the submission that made the job; "" for one from before traces.
 std::string TraceOf(const JobRow& job);
-// The time that the submission gives, or ten minutes.
+// How long the submission waits for a worker: what it says, or ten minutes.
 absl::Duration QueueTimeout(const v1::SubmitRequest& request);
+// How long it waits for a place among the compilations: what it says, or for ever.
+absl::Duration PlaceTimeout(const v1::SubmitRequest& request);
 DeviceWish WishOf(const v1::SubmitRequest& request, const std::string& target);
 
 int64_t UnixMillisNow();

@@ -8,6 +8,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "absl/time/clock.h"
+#include "compiler/cost/target.h"
 #include "runtime/base/status_macros.h"
 #include "runtime/base/steady_clock.h"
 #include "server/compile_process/compile_process.h"
@@ -25,7 +26,8 @@ JobRunner::JobRunner(JobRunnerOptions options, CompilerFunctions compiler, Store
       farm_(farm),
       metrics_(metrics),
       started_(options_.clock()),
-      claimant_(NewTraceId()) {}
+      claimant_(NewTraceId()),
+      parked_time_(started_) {}
 
 JobRunner::~JobRunner() { Stop(); }
 
@@ -60,28 +62,42 @@ absl::Status JobRunner::GiveUp(const JobRow& job) {
 void JobRunner::Start() {
   threads_.push_back(options_.threads->Start([this] { ExpireLoop(); }));
   threads_.push_back(options_.threads->Start([this] { ClaimsLoop(); }));
+  threads_.push_back(options_.threads->Start([this] { ParkedLoop(); }));
   for (int i = 0; i < std::max(1, options_.compile_threads) + options_.max_away; ++i) {
     threads_.push_back(options_.threads->Start([this] { Loop(); }));
   }
 }
 
-absl::Time JobRunner::QueueDeadline(const v1::SubmitRequest& request) const {
-  return request.queue_timeout_ms() > 0 ? options_.clock() + QueueTimeout(request) : absl::InfiniteFuture();
-}
-
-void JobRunner::Enqueue(const JobRow& job) {
+void JobRunner::Enqueue(const JobRow& job, bool told) {
   v1::SubmitRequest request;
   request.ParseFromString(job.request);
   // After a restart the wait begins anew.
-  const WaitingJob waiting{job.owner, arrivals_++, QueueDeadline(request)};
-  waiting_[job.id] = waiting;
+  WaitingJob waiting;
   // A row that was not read is that of a new submission.
-  queue_.SetJob(job.id, job.owners.empty() ? std::vector<std::string>{job.owner} : job.owners, job.priority);
-  queue_.Push(job.id, "", waiting.order, job.id);
+  waiting.turn = {job.owners.empty() ? std::vector<std::string>{job.owner} : job.owners, job.priority};
+  waiting.owner = job.owner, waiting.order = arrivals_++, waiting.told = told;
+  waiting.wish = WishOf(request, job.target);
+  waiting.for_place = PlaceTimeout(request), waiting.for_device = QueueTimeout(request);
+  waiting.until = options_.clock() + waiting.for_place;
+  PutIntoQueue(job.id, std::move(waiting));
+}
+
+void JobRunner::PutIntoQueue(const std::string& job_id, WaitingJob waiting) {
+  queue_.SetJob(job_id, waiting.turn.owners, waiting.turn.priority);
+  queue_.Push(job_id, "", waiting.order, job_id);
   if (waiting.until < next_expiry_) expiry_changed_.Signal();
+  waiting_[job_id] = std::move(waiting);
 }
 
 std::optional<std::string> JobRunner::Dequeue(const std::string& job_id) {
+  if (auto parked = parked_.extract(job_id); !parked.empty()) {
+    const DeviceWish& wish = parked.mapped().wish;
+    farm_->CountAwaited(ParseTarget(wish.target).kind, -1);
+    const auto ids = parked_for_.find(wish);
+    ids->second.erase(job_id);
+    if (ids->second.empty()) parked_for_.erase(ids);
+    return std::move(parked.mapped().owner);
+  }
   auto waiting = waiting_.extract(job_id);
   if (waiting.empty()) return std::nullopt;
   queue_.Remove(job_id, "", waiting.mapped().order);
@@ -93,33 +109,42 @@ void JobRunner::Join(const std::string& job_id, const v1::SubmitRequest& request
   const absl::StatusOr<JobRow> job = store_->GetJob(job_id);
   absl::MutexLock lock(&mutex_);
   if (job.ok()) SetPriority(*job);
-  const auto waits = waiting_.find(job_id);
-  if (waits != waiting_.end()) waits->second.until = std::max(waits->second.until, QueueDeadline(request));
+  const auto parked = parked_.find(job_id), waiting = waiting_.find(job_id);
+  const bool is_parked = parked != parked_.end();
+  if (!is_parked && waiting == waiting_.end()) return;
+  WaitingJob& waits = is_parked ? parked->second : waiting->second;
+  waits.for_place = std::max(waits.for_place, PlaceTimeout(request));
+  waits.for_device = std::max(waits.for_device, QueueTimeout(request));
+  waits.until = std::max(waits.until, is_parked ? absl::UnixEpoch() + parked_time_.passed() + QueueTimeout(request)
+                                                : options_.clock() + PlaceTimeout(request));
 }
 
 void JobRunner::SetPriority(const JobRow& job) {
+  const Turn turn{job.owners, job.priority};
+  if (const auto parked = parked_.find(job.id); parked != parked_.end()) parked->second.turn = turn;
   if (const auto waits = waiting_.find(job.id); waits != waiting_.end()) {
-    queue_.SetJob(job.id, job.owners, job.priority);
+    waits->second.turn = turn;
+    queue_.SetJob(job.id, turn.owners, turn.priority);
   }
   const auto running = running_.find(job.id);
   if (running == running_.end()) return;
-  running->second->told_farm = true;
-  farm_->SetJob(job.id, job.owners, job.priority);
+  running->second->turn = turn;
+  farm_->SetJob(job.id, turn.owners, turn.priority);
 }
 
-std::vector<std::string> JobRunner::TakeExpired() {
+std::vector<JobRunner::ExpiredJob> JobRunner::TakeExpired() {
   const absl::Time now = options_.clock();
-  std::vector<std::string> expired;
+  std::vector<ExpiredJob> expired;
   for (const auto& [id, waiting] : waiting_) {
-    if (waiting.until <= now) expired.push_back(id);
+    if (waiting.until <= now) expired.push_back({id, waiting});
   }
-  for (const std::string& id : expired) (void)Dequeue(id);
+  for (const ExpiredJob& job : expired) (void)Dequeue(job.id);
   return expired;
 }
 
 void JobRunner::ExpireLoop() {
   while (true) {
-    std::vector<std::string> expired;
+    std::vector<ExpiredJob> expired;
     {
       absl::MutexLock lock(&mutex_);
       if (stopping_) return;
@@ -131,27 +156,28 @@ void JobRunner::ExpireLoop() {
       if (stopping_) return;
       expired = TakeExpired();
     }
-    for (const std::string& id : expired) Expire(id);
+    for (const ExpiredJob& job : expired) Expire(job);
   }
 }
 
-void JobRunner::Expire(const std::string& job_id) {
-  absl::StatusOr<JobRow> job = store_->GetJob(job_id);
-  for (; !job.ok() && !absl::IsNotFound(job.status()) && !stopping_; job = store_->GetJob(job_id)) {
+void JobRunner::Expire(const ExpiredJob& expired) {
+  const absl::Status error =
+      expired.parked
+          ? absl::FailedPreconditionError(absl::StrCat(NoDeviceInWords(expired.waiting.wish), "; gave up after ",
+                                                       absl::FormatDuration(expired.waiting.for_device)))
+          : absl::DeadlineExceededError("waited for a place among the compilations as long as its submission allows "
+                                        "(--queue-timeout)");
+  absl::StatusOr<JobRow> job = store_->GetJob(expired.id);
+  for (; !job.ok() && !absl::IsNotFound(job.status()) && !stopping_; job = store_->GetJob(expired.id)) {
     options_.threads->Sleep(absl::Seconds(1));
   }
-  if (job.ok() && job->state == JobPhase::kQueued) {
-    End(*job,
-        absl::DeadlineExceededError("waited for a place among the compilations as long as its submission allows "
-                                    "(--queue-timeout)"),
-        {}, std::nullopt);
-  }
+  if (job.ok() && job->state == JobPhase::kQueued) End(*job, error, {}, std::nullopt);
   // Not before its end is stored: until then it is in flight.
-  if (job.ok()) {
+  {
     absl::MutexLock lock(&mutex_);
-    CountOut(job->owner);
+    CountOut(expired.waiting.owner);
   }
-  EndLog(job_id);
+  EndLog(expired.id);
 }
 
 void JobRunner::CountOut(const std::string& owner) {
@@ -178,6 +204,7 @@ void JobRunner::BeginStop() {
     stopping_ = true;
     expiry_changed_.SignalAll();
     claims_wanted_.SignalAll();
+    parked_changed_.SignalAll();
   }
   hub_.Close();
 }
@@ -190,7 +217,8 @@ void JobRunner::Stop() {
 
 void JobRunner::Loop() {
   while (true) {
-    std::string next, owner;
+    std::string next;
+    WaitingJob waited;
     const auto running = std::make_shared<RunningJob>();
     {
       absl::MutexLock lock(&mutex_);
@@ -202,17 +230,22 @@ void JobRunner::Loop() {
                                            this));
       if (stopping_) return;
       next = queue_.Take({""}, [](const std::string&) { return true; });
-      owner = Dequeue(next).value();
+      waited = waiting_.at(next);
+      (void)Dequeue(next);
       ++places_taken_;
       running_[next] = running;
     }
-    Run(next, running);
-    EndLog(next);
+    const bool parked = Park(next, waited, *running);
+    if (!parked) {
+      Run(next, running);
+      EndLog(next);
+    }
     absl::MutexLock lock(&mutex_);
+    --places_taken_;
+    if (parked) continue;  // it is in flight
     running_.erase(next);
     farm_->ForgetJob(next);
-    --places_taken_;
-    CountOut(owner);
+    CountOut(waited.owner);
   }
 }
 
@@ -231,7 +264,7 @@ void JobRunner::Run(const std::string& job_id, const std::shared_ptr<RunningJob>
     // A submission that has joined since the row was read knows better.
     absl::MutexLock lock(&mutex_);
     running->claim = job->claim();
-    if (!running->told_farm) SetPriority(*job);
+    if (!running->turn.has_value()) SetPriority(*job);
   }
   auto leave = absl::MakeCleanup([this] { metrics_->Set(Metric::kJobsRunning, --jobs_running_); });
 

@@ -14,10 +14,12 @@
 //
 // Owners take turns, those who share a job equal parts of one, priorities order the jobs of one (task_queue.h), and
 // each has at most `max_in_flight` jobs, of which a job that he has joined is none. A job that waits for a place longer
-// than its submission allows fails with DEADLINE_EXCEEDED. Jobs that wait for a worker which is not there take none of
-// the `compile_threads` places.
+// than its submission allows fails with DEADLINE_EXCEEDED. Jobs for a device that is not there are parked
+// (parked_jobs.cc): they hold no thread, however many there are, and go back to their place in the queue when the
+// device comes. Jobs that have begun and wait for a worker take none of the `compile_threads` places.
 //
-// The class lies in four files: job_runner.cc (queue, attempts, ends), claims.cc, submissions.cc and perform_job.cc.
+// The class lies in five files: job_runner.cc (queue, attempts, ends), claims.cc, parked_jobs.cc, submissions.cc and
+// perform_job.cc.
 #ifndef FUSION_SERVER_JOBS_JOB_RUNNER_H_
 #define FUSION_SERVER_JOBS_JOB_RUNNER_H_
 
@@ -26,6 +28,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -39,6 +42,8 @@
 #include "server/artifacts/artifact_store.h"
 #include "server/jobs/event_hub.h"
 #include "server/jobs/stage_timer.h"
+#include "server/scheduler/awake_time.h"
+#include "server/scheduler/device_wish.h"
 #include "server/scheduler/farm_tasks.h"
 #include "server/scheduler/steady_cond_var.h"
 #include "server/scheduler/task_queue.h"
@@ -74,7 +79,7 @@ struct JobRunnerOptions {
   JobLogs* logs = nullptr;   // what is said about each job; null: it is not kept
   // Fails with RESOURCE_EXHAUSTED if the disk is too full for another job. May be empty.
   std::function<absl::Status()> room = {};
-  // Jobs that may wait for a worker beside those that compile. Each holds a thread and its model.
+  // Jobs that have begun and may wait for a worker beside those that compile. Each holds a thread and its model.
   int max_away = 32;
   SteadyClock clock = SteadyNow;
   Threads* threads = SystemThreads();
@@ -134,12 +139,17 @@ class JobRunner {
   absl::Status GiveUp(const JobRow& job);
   // The error of a job whose compilation died `attempts` times.
   static absl::Status DiedError(const JobRow& job, int attempts, const std::string& evidence);
+  // Whose turn a job is, and how urgent.
+  struct Turn {
+    std::vector<std::string> owners;
+    int priority = 0;
+  };
   // A job that has left the queue.
   struct RunningJob {
     std::atomic<bool> cancelled{false};  // by the user
     std::atomic<bool> lost{false};       // another process has claimed it
     // Under the runner's mutex:
-    bool told_farm = false;  // whose it is, and how urgent
+    std::optional<Turn> turn;  // as the farm was told
     std::optional<JobClaim> claim;
   };
   void Loop();
@@ -155,20 +165,42 @@ class JobRunner {
   // Lines about the job are kept from now on, and until its end.
   void BeginLog(const std::string& job_id, const std::string& trace);
   void EndLog(const std::string& job_id);
-  void Enqueue(const JobRow& job) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Takes a job that waits out of the queue. Returns whose it is; nothing if it does not wait.
+  // `told`: its last event says whether there is a device for it.
+  void Enqueue(const JobRow& job, bool told) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Takes a job that waits out of the queue, or from where it is parked. Returns whose it is; nothing if it does not
+  // wait.
   std::optional<std::string> Dequeue(const std::string& job_id) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // The job waits and runs no more.
-  // The time at which a job with this request has waited too long.
-  absl::Time QueueDeadline(const v1::SubmitRequest& request) const;
   // Passes on whose a job is and its priority, wherever its turn is waited for.
   void SetPriority(const JobRow& job) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // One more submission waits for the job.
   void Join(const std::string& job_id, const v1::SubmitRequest& request);
-  // Ends the jobs that have waited for a place longer than they may.
+  // A job that waits for a place, or for a device.
+  struct WaitingJob {
+    std::string owner;  // of its first submission
+    Turn turn;
+    int64_t order = 0;
+    bool told = false;
+    DeviceWish wish;
+    absl::Duration for_place, for_device;  // how long it may wait
+    absl::Time until;                      // then it has waited too long; of a parked one, by parked_time_
+  };
+  // Parks a job that has left the queue if no device is known that it could be for. Returns whether it did.
+  bool Park(const std::string& job_id, WaitingJob waiting, const RunningJob& running);
+  // Takes parked jobs back into the queue when a worker with a device for them attaches.
+  void ParkedLoop();
+  void Unpark(const DeviceWish& wish);
+  void PutIntoQueue(const std::string& job_id, WaitingJob waiting) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  std::string NoDeviceInWords(const DeviceWish& wish) const;
+  // Ends the jobs that have waited for a place, or for a device, longer than they may.
+  struct ExpiredJob {
+    std::string id;
+    WaitingJob waiting;
+    bool parked = false;
+  };
   void ExpireLoop();
-  void Expire(const std::string& job_id);
-  std::vector<std::string> TakeExpired() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Expire(const ExpiredJob& expired);
+  std::vector<ExpiredJob> TakeExpired() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  std::vector<ExpiredJob> TakeExpiredParked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void CountOut(const std::string& owner) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   bool HasPlace() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Gives up the place of a running job while it waits for a worker that is not there, and waits for one afterwards.
@@ -222,21 +254,19 @@ class JobRunner {
   std::atomic<int> plans_running_{0}, jobs_running_{0};
 
   absl::Mutex mutex_;
-  // A job that waits for a place.
-  struct WaitingJob {
-    std::string owner;
-    int64_t order = 0;
-    absl::Time until;  // then it has waited too long
-  };
-  std::map<std::string, WaitingJob> waiting_ ABSL_GUARDED_BY(mutex_);
-  TaskQueue queue_ ABSL_GUARDED_BY(mutex_);  // each of them is a task of its own
+  std::map<std::string, WaitingJob> waiting_ ABSL_GUARDED_BY(mutex_);  // for a place
+  TaskQueue queue_ ABSL_GUARDED_BY(mutex_);                            // each of them is a task of its own
+  std::map<std::string, WaitingJob> parked_ ABSL_GUARDED_BY(mutex_);   // for a device
+  std::map<DeviceWish, std::set<std::string>> parked_for_ ABSL_GUARDED_BY(mutex_);  // the ids of parked_
+  AwakeTime parked_time_ ABSL_GUARDED_BY(mutex_);
+  absl::Time next_parked_expiry_ ABSL_GUARDED_BY(mutex_) = absl::InfiniteFuture();
   int64_t arrivals_ ABSL_GUARDED_BY(mutex_) = 0;
   std::map<std::string, int> in_flight_ ABSL_GUARDED_BY(mutex_);  // jobs that arrive, wait or run, by owner
   std::map<std::string, std::shared_ptr<RunningJob>> running_ ABSL_GUARDED_BY(mutex_);
   int places_taken_ ABSL_GUARDED_BY(mutex_) = 0;
   std::vector<std::unique_ptr<Threads::Thread>> threads_;
   absl::Time next_expiry_ ABSL_GUARDED_BY(mutex_) = absl::InfiniteFuture();  // for which ExpireLoop waits
-  SteadyCondVar expiry_changed_, claims_wanted_;
+  SteadyCondVar expiry_changed_, claims_wanted_, parked_changed_;
 };
 
 }  // namespace fusion

@@ -46,6 +46,7 @@ class JobRunnerTest : public ::testing::Test {
     options.compile_threads = compile_threads;
     options.first_worker_grace = absl::ZeroDuration();
     options.max_in_flight = 3;
+    options.max_away = max_away_;
     CompilerFunctions compiler{std::move(compile), FakePlan, {"dnnfusion", "none"}, FakeCheckRule};
     runner_ = std::make_unique<JobRunner>(options, std::move(compiler), &state_.store(), &state_.artifacts(), &farm_,
                                           &metrics_);
@@ -110,6 +111,7 @@ class JobRunnerTest : public ::testing::Test {
         id, [&](const JobRow&, const v1::JobEvent& event) { return event.message().find(words) != std::string::npos; });
   }
 
+  int max_away_ = JobRunnerOptions().max_away;
   testing::TemporaryState state_;
   Metrics metrics_;
   Farm farm_{
@@ -159,8 +161,49 @@ TEST_F(JobRunnerTest, JobsThatWaitForAWorkerKeepNoOtherJobFromRunning) {
   const std::string waits_for_builder = Submit(builder);
   AwaitMessage(waits_for_builder, "no worker for cuda");
   EXPECT_EQ(AwaitEnd(Submit(Model("ok"))).state, JobPhase::kSucceeded);
-  EXPECT_EQ(state_.store().GetJob(waits_for_device)->state, JobPhase::kRunning);
+  EXPECT_EQ(state_.store().GetJob(waits_for_device)->state, JobPhase::kQueued);
   EXPECT_EQ(state_.store().GetJob(waits_for_builder)->state, JobPhase::kRunning);
+}
+
+TEST_F(JobRunnerTest, AnyNumberOfJobsForADeviceThatIsNotThereStopsNobodyAndTheyGoOnWhenItComes) {
+  max_away_ = 0;  // one thread
+  Make(1, FakeCompile);
+  Begin();
+  std::vector<std::string> parked;
+  for (const char* model : {"ok 1", "ok 2"}) {
+    v1::SubmitRequest request = Model(model, "cpu");
+    (*request.mutable_require())["rack"] = "7";
+    parked.push_back(Submit(request));
+  }
+  EXPECT_EQ(AwaitEnd(Submit(Model("ok"))).state, JobPhase::kSucceeded);
+  for (const std::string& id : parked) EXPECT_EQ(state_.store().GetJob(id)->state, JobPhase::kQueued) << id;
+  ASSERT_TRUE(runner_->Cancel(parked[0]).ok());
+  AttachedWorker worker;
+  worker.id = "w", worker.name = "rack7", worker.device.kind = "cpu";
+  worker.fingerprint = worker.device.Fingerprint();
+  worker.measure_kinds = {"cpu"}, worker.labels = {{"rack", "7"}};
+  ASSERT_TRUE(farm_.Register(worker).ok());
+  FarmPoll poll;
+  poll.worker_id = "w", poll.max_wait = absl::Hours(1), poll.reply = [](const FarmAnswer&) {};
+  poll.gone = std::make_shared<std::atomic<bool>>(false);
+  farm_.Poll(std::move(poll));
+  EXPECT_EQ(AwaitEnd(parked[1]).state, JobPhase::kSucceeded);
+  EXPECT_EQ(state_.store().GetJob(parked[0])->state, JobPhase::kCancelled);
+}
+
+TEST_F(JobRunnerTest, AJobWaitsForADeviceAsLongAsItsMostPatientSubmission) {
+  Make(1, FakeCompile);
+  Begin();
+  v1::SubmitRequest alone = Model("ok alone", "cpu"), joined = Model("ok joined", "cpu");
+  alone.set_queue_timeout_ms(50);
+  joined.set_queue_timeout_ms(50);
+  const std::string patient = Submit(joined);
+  joined.set_queue_timeout_ms(3600000);
+  Submit(joined);
+  const JobRow failed = AwaitEnd(Submit(alone));
+  EXPECT_EQ(failed.error_code, static_cast<int>(absl::StatusCode::kFailedPrecondition));
+  EXPECT_THAT(failed.error_message, HasSubstr("no worker for cpu; kinds attached: none; gave up after 50ms"));
+  EXPECT_EQ(state_.store().GetJob(patient)->state, JobPhase::kQueued);
 }
 
 TEST_F(JobRunnerTest, ACompilationThatDiesIsTriedOnceMore) {

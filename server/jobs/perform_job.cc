@@ -20,8 +20,8 @@ absl::StatusOr<AttachedWorker> JobRunner::DeviceFor(const v1::SubmitRequest& req
   const DeviceWish wish = WishOf(request, target);
   ASSIGN_OR_RETURN(std::optional<AttachedWorker> device, KnownDevice(wish));
   if (!device.has_value()) {
-    const std::string message =
-        absl::StrCat("no worker for ", wish.InWords(), "; kinds attached: ", farm_->AttachedKinds());
+    // It has gone since the job left the queue.
+    const std::string message = NoDeviceInWords(wish);
     hooks.progress({"queued", 0, 0, message});
     hooks.away(true);
     device = farm_->AwaitDevice(wish, QueueTimeout(request), hooks.cancelled);

@@ -227,11 +227,8 @@ absl::StatusOr<v1::SubmitResponse> JobRunner::Submit(v1::SubmitRequest request, 
   metrics_->Count(Metric::kCacheRequests, {{"tier", "result"}, {"result", to_check ? "hit" : "miss"}});
   // Who waits for a worker learns so at once, before the job has a place.
   const DeviceWish wish = WishOf(request, checked.options.target);
-  const v1::JobEvent event =
-      MakeJobEvent(v1::QUEUED, "queued",
-                   farm_->FindDevice(wish).has_value()
-                       ? ""
-                       : absl::StrCat("no worker for ", wish.InWords(), "; kinds attached: ", farm_->AttachedKinds()));
+  const bool has_worker = farm_->FindDevice(wish).has_value();
+  const v1::JobEvent event = MakeJobEvent(v1::QUEUED, "queued", has_worker ? "" : NoDeviceInWords(wish));
   BeginLog(job.id, request.trace_id());
   const absl::StatusOr<std::string> inserted = store_->InsertJob(job, event.SerializeAsString());
   if (!inserted.ok()) EndLog(job.id);
@@ -252,7 +249,7 @@ absl::StatusOr<v1::SubmitResponse> JobRunner::Submit(v1::SubmitRequest request, 
   }
   std::move(count_out).Cancel();  // Loop counts it out
   absl::MutexLock lock(&mutex_);
-  Enqueue(job);
+  Enqueue(job, /*told=*/!has_worker);
   return response;
 }
 

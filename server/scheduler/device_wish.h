@@ -4,6 +4,7 @@
 
 #include <map>
 #include <string>
+#include <tuple>
 #include <utility>
 
 #include "server/scheduler/attached_worker.h"
@@ -12,6 +13,7 @@ namespace fusion {
 
 // A device of the target whose worker fits every requirement.
 struct DeviceWish {
+  DeviceWish() = default;
   DeviceWish(std::string t) : target(std::move(t)) {}  // NOLINT: a target alone is a wish
   DeviceWish(const char* t) : target(t) {}             // NOLINT
   DeviceWish(std::string t, std::map<std::string, std::string> r) : target(std::move(t)), require(std::move(r)) {}
@@ -21,6 +23,9 @@ struct DeviceWish {
 
   bool Fits(const AttachedWorker& worker) const;
   std::string InWords() const;  // "cpu with rack=7"
+  bool operator<(const DeviceWish& other) const {
+    return std::tie(target, require) < std::tie(other.target, other.require);
+  }
 };
 
 }  // namespace fusion

@@ -279,9 +279,9 @@ void Farm::SettleStranded(absl::Time now) {
 
 Farm::Checks Farm::ChecksFor(const std::string& requirement, int threads) const {
   absl::MutexLock lock(&mutex_);
-  for (const WorkerView& view : scheduler_.Workers()) {
-    const auto worker = attached_.find(view.id);
-    if (worker == attached_.end() || worker->second.source.empty() || view.offers.count(requirement) == 0) continue;
+  for (const WorkerView* view : scheduler_.Workers()) {
+    const auto worker = attached_.find(view->id);
+    if (worker == attached_.end() || worker->second.source.empty() || view->offers.count(requirement) == 0) continue;
     return {true, judge_.SentinelOf(absl::StrCat(requirement, " ", threads))};
   }
   return {};

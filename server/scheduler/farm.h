@@ -181,6 +181,8 @@ class Farm {
   // Waits for such a worker until `timeout`.
   std::optional<AttachedWorker> AwaitDevice(const DeviceWish& wish, absl::Duration timeout,
                                             const std::function<bool()>& cancelled = nullptr) const;
+  // Jobs wait for a device of that kind without AwaitDevice: so many more, or fewer. For the metrics.
+  void CountAwaited(const std::string& kind, int change) const;
   // Returns "cpu", "cuda" and so on; "none" if no worker measures anything. Workers that an operator has drained are
   // named behind that.
   std::string AttachedKinds() const;
@@ -342,6 +344,7 @@ class Farm {
   // As the metrics have them.
   std::map<std::pair<std::string, std::string>, int> reported_workers_ ABSL_GUARDED_BY(mutex_);
   std::map<std::string, int> reported_waiting_ ABSL_GUARDED_BY(mutex_);
+  absl::Time gauges_set_at_ ABSL_GUARDED_BY(mutex_) = absl::InfinitePast();
   absl::Time disk_looked_at_ ABSL_GUARDED_BY(mutex_) = absl::InfinitePast();
   std::unique_ptr<Threads::Thread> thread_;
 };

@@ -94,7 +94,7 @@ bool Farm::TakeFinals(absl::Time now, Batch* batch) {
     const auto final = durable_.find(batch->ids[i]);
     if (final == durable_.end()) {
       if (const auto [offered, is_new] = is_offered.try_emplace(batch->rows[i].requirement, true); is_new) {
-        offered->second = scheduler_.WorkersThatOffer(offered->first, now) > 0;
+        offered->second = scheduler_.SomebodyOffers(offered->first, now);
         served = served && offered->second;
       }
       continue;

@@ -21,9 +21,9 @@ int Farm::WorkersThatOffer(const std::string& requirement) const {
 std::vector<FarmBuilder> Farm::BuildersLocked(const std::string& kind) const {
   const absl::Time now = clock_();
   std::map<std::tuple<bool, std::string, std::string>, FarmBuilder> builders;
-  for (const WorkerView& view : scheduler_.Workers()) {
-    auto it = attached_.find(view.id);
-    if (it == attached_.end() || view.draining || !scheduler_.IsLive(view, now)) continue;
+  for (const WorkerView* view : scheduler_.Workers()) {
+    auto it = attached_.find(view->id);
+    if (it == attached_.end() || view->draining || !scheduler_.IsLive(*view, now)) continue;
     const AttachedWorker& worker = it->second;
     if (worker.toolchain_kinds.count(kind) == 0) continue;
     const WorkerToolchain toolchain = worker.ToolchainOf(kind);
@@ -61,9 +61,9 @@ std::optional<FarmBuilder> Farm::AwaitBuilder(const std::string& kind,
 std::map<std::string, std::vector<const AttachedWorker*>> Farm::DevicesLocked(const DeviceWish& wish) const {
   const absl::Time now = clock_();
   std::map<std::string, std::vector<const AttachedWorker*>> devices;
-  for (const WorkerView& view : scheduler_.Workers()) {
-    auto it = attached_.find(view.id);
-    if (it == attached_.end() || view.draining || !scheduler_.IsLive(view, now)) continue;
+  for (const WorkerView* view : scheduler_.Workers()) {
+    auto it = attached_.find(view->id);
+    if (it == attached_.end() || view->draining || !scheduler_.IsLive(*view, now)) continue;
     if (!wish.Fits(it->second)) continue;
     devices[it->second.fingerprint].push_back(&it->second);
   }
@@ -100,12 +100,8 @@ std::optional<AttachedWorker> Farm::AwaitDevice(const DeviceWish& wish, absl::Du
                                                 const std::function<bool()>& cancelled) const {
   AwakeTime waited(clock_());
   const std::string kind = ParseTarget(wish.target).kind;
-  const auto count = [&](int change) {
-    absl::MutexLock lock(&mutex_);
-    awaited_[kind] += change;
-  };
-  count(1);
-  const auto counted = absl::MakeCleanup([&] { count(-1); });
+  CountAwaited(kind, 1);
+  const auto counted = absl::MakeCleanup([&] { CountAwaited(kind, -1); });
   while (true) {
     {
       absl::MutexLock lock(&mutex_);
@@ -118,12 +114,17 @@ std::optional<AttachedWorker> Farm::AwaitDevice(const DeviceWish& wish, absl::Du
   }
 }
 
+void Farm::CountAwaited(const std::string& kind, int change) const {
+  absl::MutexLock lock(&mutex_);
+  awaited_[kind] += change;
+}
+
 std::string Farm::AttachedKindsLocked() const {
   std::set<std::string> kinds, drained;
   const absl::Time now = clock_();
-  for (const WorkerView& view : scheduler_.Workers()) {
-    auto it = attached_.find(view.id);
-    if (it == attached_.end() || !scheduler_.IsLive(view, now)) continue;
+  for (const WorkerView* view : scheduler_.Workers()) {
+    auto it = attached_.find(view->id);
+    if (it == attached_.end() || !scheduler_.IsLive(*view, now)) continue;
     if (IsKeptFromTasks(it->second)) {
       drained.insert(it->second.name);
     } else {
@@ -144,12 +145,12 @@ std::vector<Farm::WorkerStatusRow> Farm::WorkerStatuses() const {
   absl::MutexLock lock(&mutex_);
   std::vector<WorkerStatusRow> rows;
   const absl::Time now = clock_(), wall = absl::Now();
-  for (const WorkerView& view : scheduler_.Workers()) {
-    auto it = attached_.find(view.id);
+  for (const WorkerView* view : scheduler_.Workers()) {
+    auto it = attached_.find(view->id);
     if (it == attached_.end()) continue;
-    const TaskRow* task = view.task_id.empty() ? nullptr : scheduler_.Find(view.task_id);
-    rows.push_back({it->second, view, scheduler_.IsLive(view, now), task != nullptr ? task->description : "",
-                    wall - (now - view.last_seen), judge_.InWords(it->second.source)});
+    const TaskRow* task = view->task_id.empty() ? nullptr : scheduler_.Find(view->task_id);
+    rows.push_back({it->second, *view, scheduler_.IsLive(*view, now), task != nullptr ? task->description : "",
+                    wall - (now - view->last_seen), judge_.InWords(it->second.source)});
   }
   return rows;
 }
@@ -270,8 +271,8 @@ absl::Status Farm::Drain(const DrainedWorkerRow& worker) {
     if (IsQuarantined(SourceOf(worker.name))) {
       return absl::FailedPreconditionError(absl::StrCat("'", worker.name, "' is in quarantine: release it first"));
     }
-    for (const WorkerView& view : scheduler_.Workers()) {
-      auto it = attached_.find(view.id);
+    for (const WorkerView* view : scheduler_.Workers()) {
+      auto it = attached_.find(view->id);
       if (it != attached_.end()) names.insert(it->second.name);
     }
   }
@@ -322,15 +323,23 @@ void Farm::UpdateMetrics() {
   metrics_->Count(Metric::kTaskRetries, {}, counts.retries - reported_.retries);
   metrics_->Count(Metric::kPoisonedTasks, {}, counts.poisoned - reported_.poisoned);
   reported_ = counts;
+  metrics_->Set(Metric::kDbWriteQueueDepth, store_->write_queue_depth());
+  // What follows looks at every worker and every task, and a busy farm has hundreds of rounds a second.
+  constexpr absl::Duration kPauseOfGauges = absl::Milliseconds(50);
+  if (const absl::Duration passed = clock_() - gauges_set_at_;
+      passed > absl::ZeroDuration() && passed < kPauseOfGauges) {
+    return;
+  }
+  gauges_set_at_ = clock_();
   std::map<std::pair<std::string, std::string>, int> workers;
   const absl::Time now = clock_();
-  for (const WorkerView& view : scheduler_.Workers()) {
-    auto it = attached_.find(view.id);
+  for (const WorkerView* view : scheduler_.Workers()) {
+    auto it = attached_.find(view->id);
     if (it == attached_.end()) continue;
     const std::string kind = it->second.measure_kinds.empty() ? "none" : it->second.device.kind;
     reported_kinds_.insert(kind);
-    const bool live = scheduler_.IsLive(view, now);
-    ++workers[{kind, !live ? "lost" : view.draining ? "draining" : view.task_id.empty() ? "idle" : "busy"}];
+    const bool live = scheduler_.IsLive(*view, now);
+    ++workers[{kind, !live ? "lost" : view->draining ? "draining" : view->task_id.empty() ? "idle" : "busy"}];
   }
   // Kinds that no worker ever had are waited for, too.
   std::map<std::string, int> waiting = scheduler_.QueuedTasks();
@@ -341,7 +350,6 @@ void Farm::UpdateMetrics() {
     ReportKinds(std::move(workers), std::move(waiting));
   }
   metrics_->Set(Metric::kQueueOldestAge, absl::ToDoubleSeconds(scheduler_.OldestQueuedAge(now)));
-  metrics_->Set(Metric::kDbWriteQueueDepth, store_->write_queue_depth());
   constexpr absl::Duration kPauseOfDisk = absl::Seconds(1);
   if (now - disk_looked_at_ < kPauseOfDisk) return;
   disk_looked_at_ = now;

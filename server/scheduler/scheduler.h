@@ -153,8 +153,10 @@ class Scheduler {
 
   // Counts workers that were seen within the last lease period, are connected and are not draining.
   int WorkersThatOffer(const std::string& requirement, absl::Time now) const;
+  bool SomebodyOffers(const std::string& requirement, absl::Time now) const;
   bool IsLive(const WorkerView& worker, absl::Time now) const;
-  std::vector<WorkerView> Workers() const;
+  // Valid until the next call that is not const.
+  std::vector<const WorkerView*> Workers() const;
   // Tasks that wait for a worker, by kind of device. Those that nobody asks for since a restart do not count.
   std::map<std::string, int> QueuedTasks() const;
   absl::Duration OldestQueuedAge(absl::Time now) const;
@@ -162,6 +164,7 @@ class Scheduler {
   const SchedulerConfig& config() const { return config_; }
 
  private:
+  bool Offers(const WorkerView& worker, const std::string& requirement, absl::Time now) const;
   struct LiveTask {
     TaskRow row;
     absl::Time queued_at, lease_until;

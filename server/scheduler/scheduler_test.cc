@@ -353,7 +353,7 @@ TEST_F(SchedulerTest, ALostPayloadBlamesNobodyAndIsAskedForAgain) {
   ASSERT_TRUE(scheduler_.LosePayload("w", a, task->fence, now_));
   EXPECT_EQ(State(a), TaskPhase::kPoisoned) << "nothing is tried for ever";
   EXPECT_NE(scheduler_.Find(a)->evidence.find("check its disk"), std::string::npos);
-  EXPECT_EQ(scheduler_.Workers()[0].tasks_failed, 0);
+  EXPECT_EQ(scheduler_.Workers()[0]->tasks_failed, 0);
 }
 
 TEST_F(SchedulerTest, AWorkerThatHangsButBeatsLosesTheTask) {

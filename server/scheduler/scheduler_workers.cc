@@ -82,16 +82,25 @@ bool Scheduler::IsLive(const WorkerView& worker, absl::Time now) const {
   return it != workers_.end() && it->second.connected && now - worker.last_seen <= 2 * config_.lease;
 }
 
+bool Scheduler::Offers(const WorkerView& worker, const std::string& requirement, absl::Time now) const {
+  return !worker.draining && IsLive(worker, now) && worker.offers.count(requirement) > 0;
+}
+
 int Scheduler::WorkersThatOffer(const std::string& requirement, absl::Time now) const {
   return static_cast<int>(std::count_if(workers_.begin(), workers_.end(), [&](const auto& entry) {
-    const WorkerView& worker = entry.second.view;
-    return !worker.draining && IsLive(worker, now) && worker.offers.count(requirement) > 0;
+    return Offers(entry.second.view, requirement, now);
   }));
 }
 
-std::vector<WorkerView> Scheduler::Workers() const {
-  std::vector<WorkerView> views;
-  for (const auto& [id, worker] : workers_) views.push_back(worker.view);
+bool Scheduler::SomebodyOffers(const std::string& requirement, absl::Time now) const {
+  return std::any_of(workers_.begin(), workers_.end(),
+                     [&](const auto& entry) { return Offers(entry.second.view, requirement, now); });
+}
+
+std::vector<const WorkerView*> Scheduler::Workers() const {
+  std::vector<const WorkerView*> views;
+  views.reserve(workers_.size());
+  for (const auto& [id, worker] : workers_) views.push_back(&worker.view);
   return views;
 }
 

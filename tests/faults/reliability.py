@@ -7,6 +7,7 @@ import json
 import os
 import pathlib
 import platform
+import random
 import re
 import shutil
 import sqlite3
@@ -19,7 +20,8 @@ import unittest
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 sys.path[:0] = [str(ROOT / "tests" / "e2e"), str(ROOT / "tests" / "faults")]
 import history_check  # noqa: E402
-PARTS = ("simulation", "faults", "synchronous_off", "machine", "restart", "submits", "queue", "profile")
+PARTS = ("simulation", "faults", "synchronous_off", "machine", "restart", "submits", "queue", "dispatches", "lost_worker",
+         "profile")
 OLD_JOBS = 100000
 
 
@@ -133,6 +135,17 @@ def first_dispatch(run, began):
     return seconds
 
 
+def memory_mb(process, which="VmRSS"):
+    """`which`: VmRSS is what it has now, VmHWM the most that it had."""
+    [kb] = re.findall(which + r":\s+(\d+)", pathlib.Path("/proc/%d/status" % process.pid).read_text())
+    return int(kb) / 1024
+
+
+def processor_s(process):
+    fields = pathlib.Path("/proc/%d/stat" % process.pid).read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
 class Quiet:
     """A server without faults, on the disk of --results, with one model that was compiled for a simulated device."""
 
@@ -162,12 +175,10 @@ class Quiet:
         return json.loads(done.stdout)
 
     def memory_mb(self):
-        [kb] = re.findall(r"VmRSS:\s+(\d+)", pathlib.Path("/proc/%d/status" % self.server.process.pid).read_text())
-        return int(kb) / 1024
+        return memory_mb(self.server.process)
 
     def processor_s(self):
-        fields = pathlib.Path("/proc/%d/stat" % self.server.process.pid).read_text().rpartition(")")[2].split()
-        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+        return processor_s(self.server.process)
 
     def sync_ms(self):
         """What the disk takes for a small write and its sync: (median, 99th percentile)."""
@@ -227,6 +238,107 @@ def queue(options, save):
             result["first_end_s"] = time.monotonic() - began
         assert result["unfinished"] == options.queued, result
         save(result)
+    finally:
+        quiet.close()
+
+
+def lines_of(path):
+    return path.read_bytes().count(b"\n")
+
+
+def dispatches(options, save):
+    """A thousand workers with a connection each, and ten thousand jobs of twenty questions. The compiler only asks
+    (farm_load.cc): all else of the server is fusiond's."""
+    folder = pathlib.Path(tempfile.mkdtemp(prefix="fusion-scale-", dir=options.results))
+    load, syncs, address = options.build / "bin" / "farm_load", folder / "syncs", "unix:%s/state/fusion.sock" % folder
+    [counter] = options.build.rglob("libsync_counter.so")
+    processes = []
+
+    def start(*args, **variables):
+        processes.append(subprocess.Popen([load, *map(str, args)], stdout=subprocess.PIPE, text=True, env=dict(os.environ, **variables)))
+        return processes[-1]
+
+    def attached():
+        listed = subprocess.run([options.build / "bin" / "fusionctl", "--server", address, "worker", "list", "-o", "json"],
+                                capture_output=True, text=True)
+        return sum(w["state"] != "lost" for w in json.loads(listed.stdout).get("workers", [])) if listed.returncode == 0 else 0
+
+    def unfinished(db):
+        return db.execute("SELECT COUNT(*) FROM jobs WHERE state < 3").fetchone()[0]
+
+    def wait_until(holds, limit_s=1800):
+        deadline = time.monotonic() + limit_s
+        while not holds():
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+
+    try:
+        server = start("serve", folder / "state", LD_PRELOAD=str(counter), FUSION_SYNC_LOG=str(syncs))
+        assert server.stdout.readline() == "ready\n"
+        work = start("work", address, "--workers", options.workers)
+        wait_until(lambda: attached() == options.workers)
+        # They ask for workers with a label, which these do not have.
+        done = subprocess.run([options.build / "bin" / "submit_latency", address, ROOT / "tests/models/small/tiny_encoder.onnx", "--target", "sim",
+                               "--distinct", "--count", str(options.queued), "--require", "go=1"], capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
+        result = {"workers": options.workers, "jobs": options.queued, "waiting": json.loads(done.stdout)}
+        time.sleep(30)
+        began, processor, others = time.monotonic(), processor_s(server), processor_s(work)
+        time.sleep(60)
+        result.update(idle=(processor_s(server) - processor) / (time.monotonic() - began), idle_memory_mb=memory_mb(server),
+                      idle_clients=(processor_s(work) - others) / (time.monotonic() - began))
+        work.kill()
+        work.wait()
+        with history_check.database(folder / "state") as db:
+            before, synced, processor = fence(db), lines_of(syncs), processor_s(server)
+            work = start("work", address, "--workers", options.workers, "--label", "go=1")
+            wait_until(lambda: fence(db) > before)
+            began = time.monotonic()
+            wait_until(lambda: unfinished(db) == 0)
+            leased, seconds = fence(db) - before, time.monotonic() - began
+            ended = dict(db.execute("SELECT state, COUNT(*) FROM jobs GROUP BY state").fetchall())
+            rows = db.execute("SELECT COUNT(*) FROM measurements").fetchone()[0]
+        assert ended == {3: options.queued} and rows == 20 * options.queued, (ended, rows)
+        result.update(dispatches=leased, seconds=seconds, processor_s=processor_s(server) - processor, syncs=lines_of(syncs) - synced,
+                      clients_s=processor_s(work), memory_mb=memory_mb(server, "VmHWM"), measurements=rows)
+        save(result)
+    finally:
+        for process in processes:
+            process.kill()
+            process.wait()
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def lost_worker(options, save):
+    """A worker is killed at some moment of a task, and an idle one of its kind is there."""
+    import onnx_model
+    quiet = Quiet(options)
+    chosen, took = random.Random(1), []
+    try:
+        quiet.detach()
+        for number in range(options.lost_workers):
+            lost = quiet.server.start_worker("--kinds=sim", "--simulated-measurement=1h", "--name=lost")
+            named = lambda name: [w["worker_id"] for w in quiet.server.workers() if w["info"]["name"] == name]
+            quiet.server.wait_until(lambda: named("lost"), "the worker is attached")
+            (quiet.folder / "lost.onnx").write_bytes(onnx_model.mlp(seed=2000 + number, widths=(16, 24, 8 * (number + 1))))
+            job = quiet.server.ctl("submit", "lost.onnx", "--target", "sim", "--tune", "4", "--detach")
+            assert job.code == 0, job
+            with history_check.database(quiet.server.state) as db:
+                held = lambda: db.execute("SELECT id, fence FROM tasks WHERE state = 2 AND kind = 2 AND worker = ?", named("lost")[:1]).fetchone()
+                quiet.server.wait_until(held, "it has a task")
+                task, fence_before = held()
+                quiet.worker = quiet.server.start_worker("--kinds=sim", "--simulated-measurement=1ms")
+                time.sleep(5 + 10 * chosen.random())  # somewhere between two heartbeats
+                lost.kill()
+                began = time.monotonic()
+                lost.wait()
+                now = lambda: db.execute("SELECT fence, state FROM tasks WHERE id = ?", [task]).fetchone()
+                assert now() == (fence_before, 2), now()
+                quiet.server.wait_until(lambda: now()[0] > fence_before, "the other worker has the task")
+                took.append(time.monotonic() - began)
+                quiet.server.wait_until(lambda: db.execute("SELECT COUNT(*) FROM jobs WHERE state < 3").fetchone()[0] == 0, "the job ends")
+            quiet.detach()
+        save({"times": len(took), "seconds": sorted(took)})
     finally:
         quiet.close()
 
@@ -356,6 +468,23 @@ def new_page(results):
                       format(done["submissions"], ","), done["p50_ms"], done["p99_ms"], done["memory_mb"], 100 * done["idle"], done["restart_s"],
                       done["dispatched_s"], done["first_end_s"]), ""]
     lines += measured_on(done)
+    done = results.get("dispatches")
+    if done:
+        n = done["dispatches"]
+        lines += ["## A thousand workers", "",
+                  "%s workers, each with a connection of its own, and %s jobs that wait for workers with a label that these lack: the server has %.0f MB (the bar is 500 MB) and takes %.1f%% of a core (3%%); the workers' process takes %.1f%%." % (
+                      format(done["workers"], ","), format(done["jobs"], ","), done["idle_memory_mb"], 100 * done["idle"], 100 * done["idle_clients"]), "",
+                  "Workers with that label come in their place and do the jobs' %s tasks in %.0f s: %s dispatches a second (the bar is 500), at most %.0f MB. A dispatch takes %.2f ms of the server's processor time, all of a job and of a transfer included, and %.2f syncs; the workers' process takes %.2f ms for each, on the same cores." % (
+                      format(n, ","), done["seconds"], format(round(n / done["seconds"]), ","), done["memory_mb"], 1000 * done["processor_s"] / n, done["syncs"] / n,
+                      1000 * done["clients_s"] / n), "",
+                  "A job asks 20 questions and nothing else (`tests/faults/farm_load.cc`); 32 run at a time. All else is fusiond's: calls, payloads, leases, rows, bundles. Of one trial alone the syncs are counted by `trial_syncs_test`: three at most.", ""]
+    lines += measured_on(done)
+    done = results.get("lost_worker")
+    if done:
+        lines += ["## A lost worker", "",
+                  "A worker is killed %d times while it has a task, and an idle one is there: that one is given the task %.1f s later (median), %.1f s at most; the bar is the lease, 30 s, and 5 s." % (
+                      done["times"], done["seconds"][len(done["seconds"]) // 2], done["seconds"][-1]), ""]
+    lines += measured_on(done)
     done = results.get("profile")
     if done:
         lines += ["## A large profile", "",
@@ -378,6 +507,8 @@ def main():
     parser.add_argument("--fault-seed", type=int, default=1)
     parser.add_argument("--submits", type=int, default=60000)
     parser.add_argument("--queued", type=int, default=10000)
+    parser.add_argument("--workers", type=int, default=1000)
+    parser.add_argument("--lost-workers", type=int, default=10)
     parser.add_argument("--rows", type=int, default=5000000)
     options = parser.parse_args()
     options.results = options.results or options.build / "reliability"
