@@ -217,7 +217,10 @@ absl::StatusOr<v1::JobEvent> Follow(Connection& connection, const std::string& j
       connection, job_id, resume_seq, kPatience,
       [&](const v1::JobEvent& event) {
         last = event;
-        if (IsFinal(event.state())) return true;
+        if (IsFinal(event.state())) {
+          if (event.state() == v1::SUCCEEDED && !event.message().empty()) progress.Line("device", event.message());
+          return true;
+        }
         if (!event.has_early_bundle()) {
           progress.Now(event.stage(), event.message(), event.done(), event.total());
           return true;

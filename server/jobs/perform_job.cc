@@ -1,12 +1,12 @@
 // The part of JobRunner that does the work of one job.
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
 #include "absl/time/clock.h"
 #include "runtime/base/status_macros.h"
 #include "runtime/base/steady_clock.h"
 #include "server/artifacts/model_files.h"
+#include "server/jobs/device_choice.h"
 #include "server/jobs/job_checks.h"
 #include "server/jobs/job_messages.h"
 #include "server/jobs/job_runner.h"
@@ -32,11 +32,9 @@ absl::StatusOr<AttachedWorker> JobRunner::DeviceFor(const v1::SubmitRequest& req
           absl::StrCat(message, "; gave up after ", absl::FormatDuration(QueueTimeout(request))));
     }
   }
-  if (const std::vector<std::string> others = farm_->OtherDevices(wish, device->fingerprint); !others.empty()) {
-    hooks.progress({"queued", 0, 0,
-                    absl::StrCat("several devices fit '", wish.InWords(), "': planned for ", device->device.name, " (",
-                                 device->fingerprint.substr(0, 8), "), not for ", absl::StrJoin(others, ", "),
-                                 "; --require names one")});
+  if (const std::string choice = ChoiceInWords(wish, *device, farm_->OtherDevices(wish, device->fingerprint));
+      !choice.empty()) {
+    hooks.progress({"queued", 0, 0, choice});
   }
   if (device->id.empty()) {
     hooks.progress({"queued", 0, 0,

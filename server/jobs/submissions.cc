@@ -14,6 +14,7 @@
 #include "runtime/base/status_macros.h"
 #include "runtime/base/steady_clock.h"
 #include "server/artifacts/model_files.h"
+#include "server/jobs/device_choice.h"
 #include "server/jobs/job_checks.h"
 #include "server/jobs/job_logs.h"
 #include "server/jobs/job_messages.h"
@@ -205,7 +206,10 @@ absl::StatusOr<v1::SubmitResponse> JobRunner::Submit(v1::SubmitRequest request, 
     job.started_ms = job.finished_ms = job.created_ms;
     job.account = result->account;
     job.bundle_digest = result->bundle_digest, job.bundle_bytes = result->bundle_bytes;
-    v1::JobEvent event = MakeJobEvent(v1::SUCCEEDED, "write", "answered from the store");
+    const DeviceWish wish = WishOf(request, checked.options.target);
+    v1::JobEvent event = MakeJobEvent(
+        v1::SUCCEEDED, "write",
+        ChoiceInWords(wish, checked.device, farm_->OtherDevices(wish, checked.device.fingerprint)));
     const v1::Checks checks = ChecksFor(request, result->checks, NoWorkerFor(checked.device.device));
     job.checks = checks.SerializeAsString();
     if (!job.checks.empty()) *event.mutable_checks() = checks;

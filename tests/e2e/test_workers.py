@@ -94,7 +94,11 @@ class SeveralDevices(harness.ServerTest):
             self.assertEqual(report["key"], keys.setdefault(device, report["key"]), "the device counts, not how it was named")
         self.assertNotEqual(keys["left"], keys["right"])
         several = self.ctl("submit", model, "--target", "sim", "--tune", "off", "-o", "any.fusion", "--progress", "plain")
-        self.assertRegex(several.err, r"several devices fit 'sim': planned for .*--require names one")
+        choice = r"several devices fit 'sim': planned for .*--require names one"
+        self.assertRegex(several.err, choice)
+        again = self.ctl("submit", model, "--target", "sim", "--tune", "off", "-o", "again.fusion", "--progress", "plain")
+        self.assertRegex(again.err, "device +" + choice)
+        self.assertIn("(from the store)", again.err)
 
         job = self.ctl("submit", model, "--target", "sim", "--require", "room=3", "--queue-timeout", "1", "--detach").out.split()[0]
         self.assertRegex(self.ctl("job", "watch", job, code=7).err, r"no worker for sim with room=3; kinds attached: sim")
