@@ -19,6 +19,7 @@
 #include "compiler/backends/process/child_process.h"
 #include "compiler/plan/plan.h"
 #include "compiler/rewrite/rewrite.h"
+#include "runtime/base/core_dumps.h"
 #include "runtime/base/user_folders.h"
 #include "runtime/log/log.h"
 #include "server/compile_process/compile_process.h"
@@ -128,6 +129,10 @@ void AddFlags(CLI::App* app, Flags* flags) {
   app->add_flag("--unconfined", flags->unconfined,
                 "let compilations and the tasks of workers beside this server do what this user may; without it "
                 "fusiond needs seccomp");
+  app->add_option("--least-free", flags->options.least_free_bytes,
+                  "free space of the state folder's disk below which submissions and uploads are refused and health is "
+                  "NOT_SERVING, as 10GiB; 0: no limit [256MiB]")
+      ->transform(CLI::AsSizeValue(/*kb_is_1000=*/false));
   app->add_option("--keep-days", flags->keep_days,
                   "days after which finished jobs are removed, with the models and bundles that no other job names; 0: "
                   "never")

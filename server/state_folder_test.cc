@@ -1,6 +1,8 @@
 #include "server/state_folder.h"
 
 #include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #include <filesystem>
@@ -8,6 +10,17 @@
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+
+namespace {
+int64_t g_file_system = 0;  // what statfs says; 0: the truth
+}  // namespace
+
+// It stands before the C library's: no test machine has a network file system mounted.
+extern "C" int statfs(const char* path, struct statfs* found) noexcept {
+  const auto result = static_cast<int>(syscall(SYS_statfs, path, found));
+  if (result == 0 && g_file_system != 0) found->f_type = static_cast<decltype(found->f_type)>(g_file_system);
+  return result;
+}
 
 namespace fusion {
 namespace {
@@ -54,7 +67,6 @@ TEST_F(StateFolderTest, ALinkIsJudgedByWhereItLeads) {
   EXPECT_EQ(Check("/missing/s").code(), absl::StatusCode::kNotFound);
 }
 
-// No test machine has one mounted, so that only the judgement is tested.
 TEST_F(StateFolderTest, NetworkFileSystemsAreKnownByTheirTypes) {
   EXPECT_EQ(NetworkFileSystem(0x6969), "NFS");
   EXPECT_EQ(NetworkFileSystem(static_cast<int64_t>(0xff534d42)), "CIFS");
@@ -65,6 +77,16 @@ TEST_F(StateFolderTest, NetworkFileSystemsAreKnownByTheirTypes) {
     EXPECT_EQ(NetworkFileSystem(local), "") << local;
   }
   EXPECT_TRUE(StateFolderLock::Take(folder_ + "/state").ok());
+}
+
+TEST_F(StateFolderTest, AFolderOnANetworkFileSystemIsRefusedUnlessThatIsAllowed) {
+  g_file_system = 0x6969;
+  const absl::Status refused = StateFolderLock::Take(folder_ + "/state").status();
+  const bool allowed = StateFolderLock::Take(folder_ + "/state", /*allow_network_fs=*/true).ok();
+  g_file_system = 0;
+  EXPECT_EQ(refused.code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_THAT(refused.message(), HasSubstr("lies on a network file system (NFS)"));
+  EXPECT_TRUE(allowed);
 }
 
 }  // namespace

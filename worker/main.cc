@@ -16,6 +16,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "absl/time/time.h"
+#include "runtime/base/core_dumps.h"
 #include "runtime/base/user_folders.h"
 #include "runtime/devices/dsa_sim/stored_machines.h"
 #include "runtime/log/log.h"
@@ -237,6 +238,10 @@ int Main(int argc, char** argv) {
   if (flags.parent != 0 && !EndWith(static_cast<pid_t>(flags.parent))) return 1;
   const absl::StatusOr<fusion::Log> log = fusion::MakeLog(flags.log);
   if (!log.ok()) return kExitUsage;  // cannot be: AddFlags lets known names pass only
+  if (const absl::Status refused = fusion::RefuseCoreDumps(); !refused.ok()) {
+    (*log)({fusion::LogLevel::kError, std::string(refused.message()), {}});
+    return 1;
+  }
   try {
     return RunAs(std::move(flags), *log);
   } catch (const std::exception& error) {  // the standard library throws

@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "compiler/backends/confinement/confinement.h"
+#include "runtime/base/core_dumps.h"
 #include "runtime/base/errno_status.h"
 
 namespace fusion {
@@ -40,13 +41,6 @@ absl::Status TieToParent(pid_t parent) {
   std::ofstream("/proc/self/oom_score_adj") << 1000;  // where there is no such file, the machine chooses
   prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
   return RefuseCoreDumps();
-}
-
-absl::Status RefuseCoreDumps() {
-  prctl(PR_SET_DUMPABLE, 0);  // a limit of 0 does not hold where dumps go to a program
-  const struct rlimit none = {0, 0};
-  if (setrlimit(RLIMIT_CORE, &none) != 0) return ErrnoStatus(errno, "cannot refuse core dumps");
-  return absl::OkStatus();
 }
 
 absl::Status LimitMemory(int64_t size_bytes) {

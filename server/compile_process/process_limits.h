@@ -18,10 +18,6 @@ inline constexpr int kExitOutOfMemory = 86;
 // that runs out of memory end this process before any other. Fails with UNAVAILABLE if `parent` is gone already.
 absl::Status TieToParent(pid_t parent);
 
-// No dump of this process, with the models and keys in its memory, is ever written. Processes that it starts have the
-// limit, too.
-absl::Status RefuseCoreDumps();
-
 // Limits what is writable and private by RLIMIT_DATA; address space that is only reserved, and mapped files, are free.
 // An allocation beyond ends the process with kExitOutOfMemory.
 absl::Status LimitMemory(int64_t size_bytes);

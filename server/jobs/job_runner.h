@@ -139,7 +139,7 @@ class JobRunner {
   absl::Status GiveUp(const JobRow& job);
   // The error of a job whose compilation died `attempts` times.
   static absl::Status DiedError(const JobRow& job, int attempts, const std::string& evidence);
-  // Whose turn a job is, and how urgent.
+  // The owners whose turn a job is, and how urgent it is.
   struct Turn {
     std::vector<std::string> owners;
     int priority = 0;

@@ -324,7 +324,7 @@ void Farm::UpdateMetrics() {
   metrics_->Count(Metric::kPoisonedTasks, {}, counts.poisoned - reported_.poisoned);
   reported_ = counts;
   metrics_->Set(Metric::kDbWriteQueueDepth, store_->write_queue_depth());
-  // What follows looks at every worker and every task, and a busy farm has hundreds of rounds a second.
+  // The rest looks at every worker and every task, and a busy farm has hundreds of rounds a second.
   constexpr absl::Duration kPauseOfGauges = absl::Milliseconds(50);
   if (const absl::Duration passed = clock_() - gauges_set_at_;
       passed > absl::ZeroDuration() && passed < kPauseOfGauges) {

@@ -178,6 +178,38 @@ TEST_F(FarmTest, ADrainedWorkerIsNamedAndGetsNoTaskAlsoUnderANewIdAndAfterAResta
   EXPECT_TRUE(store_.DrainedWorkers()->empty());
 }
 
+TEST_F(FarmTest, AWorkerThatFailsWhatAnotherOneDoesIsDrainedWithTheReason) {
+  ASSERT_TRUE(farm_.Restore().ok());
+  farm_.Start();
+  for (const char* name : {"broken", "well"}) {
+    AttachedWorker worker;
+    worker.id = name, worker.name = name, worker.toolchain_kinds = {"cpu"};
+    ASSERT_TRUE(farm_.Register(worker).ok());
+    Poll({}, name);
+  }
+  const auto deliver = [&](const std::string& worker, const absl::StatusOr<std::string>& result) {
+    FarmPoll ask;
+    ask.max_wait = absl::Seconds(30);
+    std::optional<TaskRow> task;
+    while (!task.has_value()) task = Poll(ask, worker).task;
+    FarmPoll answer;
+    answer.task_id = task->id, answer.fence = task->fence, answer.finished = true;
+    answer.result = result;
+    Poll(answer, worker);
+  };
+  for (const char* name : {"a", "b", "c"}) {
+    EXPECT_TRUE(farm_.Drained().empty());
+    std::thread job([&] { EXPECT_TRUE(farm_.RunAll({Task(name)}, {})->front().status.ok()); });
+    deliver("broken", absl::UnavailableError("no driver"));
+    deliver("well", std::string(64, 'b'));
+    job.join();
+  }
+  while (farm_.Drained().empty()) absl::SleepFor(absl::Milliseconds(5));
+  EXPECT_EQ(farm_.Drained().front().name, "broken");
+  EXPECT_THAT(farm_.Drained().front().reason, HasSubstr("it failed 3 tasks in a row that other workers then did"));
+  EXPECT_EQ(store_.DrainedWorkers()->front().name, "broken") << "also after a restart";
+}
+
 TEST_F(FarmTest, AWindowBeginsAndEndsByItself) {
   std::atomic<int64_t> wall_s{1000};
   farm_.SetWallClock([&] { return absl::FromUnixSeconds(wall_s); });

@@ -40,20 +40,22 @@ def attacks(page):
             columns = cells
         elif columns and not line.startswith("|---"):
             row = dict(zip(columns, cells))
-            references = [Reference(path, tuple(re.findall(r"\w+", names))) for path, names in REFERENCE.findall(row["test"])]
+            references = [Reference(path, tuple(re.findall(r"\w+", names.split(":")[0]))) for path, names in REFERENCE.findall(row["test"])]
             found.append(Attack(row["threat"], row["control"], references))
     return found
 
 
 def cases_of(reference):
-    """The tests that a reference names: ("Suite", "Name") of C++, ("", "Class") of Python."""
+    """The tests that a reference names: (suite, test) of C++, (class, method) of Python."""
     text = (ROOT / reference.path).read_text()
     if reference.path.endswith(".py"):
-        cases = [("", name) for name in re.findall(r"^class (\w+)\(.*(?:Test|TestCase)\)", text, re.M)]
-        cases += [("", name) for name in re.findall(r"^class (\w+)\((?:BuildersTest)\)", text, re.M)]
+        cases, suite = [], ""
+        for name, method in re.findall(r"^class (\w+)|^    def (test_\w+)", text, re.M):
+            suite = name or suite
+            cases += [(suite, method)] if method else []
     else:
         cases = re.findall(r"^TEST(?:_F|_P)?\((\w+), (\w+)\)", text, re.M)
-    named = [case for case in cases if case[1] in reference.names]
+    named = [case for case in cases if set(case) & set(reference.names)]
     return named or cases
 
 
@@ -84,7 +86,7 @@ def run_cc(reference, build):
 
 def run_py(reference, build):
     folder = ROOT / reference.path
-    names = ["%s.%s" % (folder.stem, name) for _, name in cases_of(reference)]
+    names = ["%s.%s.%s" % (folder.stem, *case) for case in cases_of(reference)]
     shims = {"FUSION_" + name.upper(): str(path) for name in ("sync_counter", "fault_shim", "poison_shim") for path in build.rglob("lib%s.so" % name)}
     done = subprocess.run([sys.executable, "-B", "-m", "unittest", "-v", *names], capture_output=True, text=True, cwd=folder.parent,
                           env=dict(os.environ, FUSION_BIN=str(build / "bin"), PYTHONPATH=str(ROOT / "tests" / "e2e"), **shims))

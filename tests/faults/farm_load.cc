@@ -1,5 +1,5 @@
-// The two sides of a large farm, for reliability.py. What is measured is the server: its jobs, its database and its
-// wire are fusiond's, but a job only asks questions, since a thousand real compilations would keep two cores busy for
+// The two sides of a large farm, for reliability.py, which measures the server: its jobs, its database and its wire are
+// fusiond's, but a job only asks questions, since a thousand real compilations would keep two cores busy for
 // minutes.
 //   farm_load serve STATE --threads 32 --questions 20     serves at STATE/fusion.sock until SIGTERM
 //   farm_load work unix:PATH --workers 1000 [--label k=v]  a thousand workers with a connection each, until SIGTERM
