@@ -76,6 +76,8 @@ def program_of(path):
 
 def run_cc(reference, build):
     program = program_of(reference.path)
+    if not (build / "test-bin" / program).exists():
+        sys.exit("%s is not built: build everything first" % program)
     done = subprocess.run([build / "test-bin" / program, "--gtest_filter=" + ":".join("%s.%s" % case for case in cases_of(reference))],
                           capture_output=True, text=True, cwd=build)
     count = lambda word: len(re.findall(r"^\[\s+%s\s+\] \w+\.\w+ \(" % word, done.stdout, re.M))
@@ -121,7 +123,7 @@ def outcome(result):
 
 def section(page, results, machine):
     lines = [HEADING, "",
-             "`tests/faults/attacks.py` runs the tests that the tables above name, and writes this section. A test that shows an attack stopped also shows that the attack works where the control is missing.",
+             "`tests/faults/attacks.py` runs the tests that the tables above name, and writes this section. `met` is what a hostile kernel was told; the same kernel does its harm where nothing confines it.",
              "", "| attack | outcome | tests | last run |", "|---|---|---|---|"]
     for attack in attacks(page):
         result = results.get(attack.threat)
