@@ -39,8 +39,10 @@ class KernelNames {
     Add(lanes::DoubleToIntKernel(DType::kI64), "to_int");
     Add(lanes::DoubleToIntKernel(DType::kU64), "to_uint");
     Add(lanes::DoubleToIntKernel(DType::kBool), "to_bool");
-    Add(lanes::IntToDoubleKernel(DType::kI64), "from_int");
-    Add(lanes::IntToDoubleKernel(DType::kU64), "from_uint");
+    Add(lanes::IntToFloatKernel(DType::kI64, DType::kF64), "from_int");
+    Add(lanes::IntToFloatKernel(DType::kU64, DType::kF64), "from_uint");
+    Add(lanes::IntToFloatKernel(DType::kI64, DType::kF32), "from_int_f32");
+    Add(lanes::IntToFloatKernel(DType::kU64, DType::kF32), "from_uint_f32");
     Add(lanes::SplatImmD, "splat_imm.f");
     Add(lanes::SplatImmI, "splat_imm.i");
     Add(lanes::SplatD, "splat.f");

@@ -339,6 +339,19 @@ TEST_F(InterpreterTest, Casts) {
       ElementsAre(2048));
 }
 
+// 2^54 + 2^30 + 1 lies above the middle of two f32, which f64 would make of it.
+TEST_F(InterpreterTest, LongIntegersRoundOnceToFloats) {
+  const int64_t above_a_tie = (int64_t{1} << 54) + (int64_t{1} << 30) + 1;
+  Tensor x(DType::kI64, {2});
+  x.SetInt(0, above_a_tie);
+  x.SetInt(1, -above_a_tie);
+  const TensorId in = Input(DType::kI64, {2});
+  program_.MarkOutput(
+      b_.Map("cast", DType::kF32, {2}, [&](const Idx& i) { return Cast(DType::kF32, b_.At(in, i)); }));
+  const double next = std::ldexp(1, 54) + std::ldexp(1, 31);
+  EXPECT_THAT(Values(Run({x})[0]), ElementsAre(next, -next));
+}
+
 TEST_F(InterpreterTest, HalfSumsInTheAccumulatorsType) {
   const TensorId x = Input(DType::kF16, {4096});
   program_.MarkOutput(b_.Reduce("s", ReductionKind::kSum, DType::kF16, DType::kF32, {}, {4096},

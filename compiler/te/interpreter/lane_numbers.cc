@@ -124,9 +124,15 @@ LaneKernel DoubleToIntKernel(DType dtype) {
   return dtype == DType::kU64 ? EachLane<SaturateToInt<true>> : EachLane<SaturateToInt<false>>;
 }
 
-LaneKernel IntToDoubleKernel(DType dtype) {
-  if (dtype == DType::kU64) return EachLane<[](int64_t a) { return static_cast<double>(Unsigned(a)); }>;
-  return EachLane<[](int64_t a) { return static_cast<double>(a); }>;
+LaneKernel IntToFloatKernel(DType from, DType to) {
+  if (to == DType::kF64) {
+    if (from == DType::kU64) return EachLane<[](int64_t a) { return static_cast<double>(Unsigned(a)); }>;
+    return EachLane<[](int64_t a) { return static_cast<double>(a); }>;
+  }
+  if (from == DType::kU64) {
+    return EachLane<[](int64_t a) { return static_cast<double>(static_cast<float>(Unsigned(a))); }>;
+  }
+  return EachLane<[](int64_t a) { return static_cast<double>(static_cast<float>(a)); }>;
 }
 
 }  // namespace fusion::te::lanes

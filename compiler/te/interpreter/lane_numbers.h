@@ -16,7 +16,8 @@ LaneKernel RoundKernel(DType dtype);
 // Wraps an int64 to an integer type; null for i64 and u64. For bool: != 0.
 LaneKernel WrapKernel(DType dtype);
 LaneKernel DoubleToIntKernel(DType dtype);  // towards zero, saturating at 64 bits; NaN gives 0; bool: != 0
-LaneKernel IntToDoubleKernel(DType dtype);  // dtype: the integer's type
+// To f64, or to f32, whence RoundKernel goes on to narrower types: what f64 does not hold would be rounded twice.
+LaneKernel IntToFloatKernel(DType from, DType to);
 
 using numbers::SaturateToInt;
 

@@ -353,8 +353,8 @@ class TeCompiler {
       return round ? Unary(round, v, true, true) : v;
     }
     if (IsFloat(to)) {
-      v = Unary(lanes::IntToDoubleKernel(from), v, false, true);
-      const LaneKernel round = lanes::RoundKernel(to);
+      v = Unary(lanes::IntToFloatKernel(from, to), v, false, true);
+      const LaneKernel round = to == DType::kF32 ? nullptr : lanes::RoundKernel(to);
       return round ? Unary(round, v, true, true) : v;
     }
     if (IsFloat(from)) {

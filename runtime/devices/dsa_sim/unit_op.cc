@@ -286,6 +286,8 @@ constexpr UnitOp kOps[] = {
     On<double, [](double a) { return a != 0; }>("to_bool"),
     On<I, [](I a) { return static_cast<double>(a); }>("from_int"),
     On<U, [](U a) { return static_cast<double>(a); }>("from_uint"),
+    On<I, [](I a) { return static_cast<double>(static_cast<float>(a)); }>("from_int_f32"),
+    On<U, [](U a) { return static_cast<double>(static_cast<float>(a)); }>("from_uint_f32"),
     On<double, Round<DType::kF32>>("round_f32"),
     On<double, Round<DType::kF16>>("round_f16"),
     On<double, Round<DType::kBF16>>("round_bf16"),
