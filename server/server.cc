@@ -1,5 +1,6 @@
 #include "server/server.h"
 
+#include <atomic>
 #include <grpcpp/grpcpp.h>
 #include <grpcpp/health_check_service_interface.h>
 #include <grpcpp/impl/service_type.h>
@@ -152,6 +153,8 @@ struct Server::State {
   std::unique_ptr<ArtifactStore> artifacts;
   std::unique_ptr<JobLogs> logs;
   std::unique_ptr<Serving> serving;
+  std::atomic<bool> starting = true;
+  absl::Status damage_at_start;  // of the database
   std::unique_ptr<TokenBook> tokens;
   std::unique_ptr<Retention> retention;  // its thread uses what stands above
   std::unique_ptr<Farm> farm;
@@ -202,8 +205,9 @@ absl::Status Server::State::OpenStores(const ServerOptions& options) {
     counted->Observe(Metric::kDbCommitDuration, seconds);
   };
   database.on_failed_sync = options.on_failed_sync;
-  // Damage that is found before there is something that serves makes the start fail.
+  // Damage that the start meets makes it fail.
   database.on_damage = [this](const absl::Status& damage) {
+    if (starting) damage_at_start = damage;
     if (serving != nullptr) serving->Damaged(damage);
   };
   database.on_stored = [this](const absl::Status& stored) {
@@ -317,7 +321,11 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const ServerOptions& given
   auto state = std::make_unique<State>();
   ServerOptions options = given;
   RETURN_IF_ERROR(state->OpenFolder(&options));
-  RETURN_IF_ERROR(state->OpenStores(options));
+  // The words of damage say what to do about it; those of the statement that met it do not.
+  const auto told = [&](const absl::Status& status) {
+    return status.ok() || state->damage_at_start.ok() ? status : state->damage_at_start;
+  };
+  RETURN_IF_ERROR(told(state->OpenStores(options)));
   state->MakeJobs(options, compiler);
   grpc::EnableDefaultHealthCheckService(true);
   grpc::ServerBuilder builder;
@@ -328,7 +336,8 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const ServerOptions& given
   if (!options.metrics_address.empty()) {
     ASSIGN_OR_RETURN(state->metrics_port, state->metrics->Serve(options.metrics_address));
   }
-  RETURN_IF_ERROR(state->jobs->Restore());
+  RETURN_IF_ERROR(told(state->jobs->Restore()));
+  state->starting = false;
   state->farm->Start();
   state->grpc = builder.BuildAndStart();
   std::unique_ptr<Server> server(new Server(std::move(state)));

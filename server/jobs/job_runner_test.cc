@@ -51,6 +51,19 @@ class JobRunnerTest : public ::testing::Test {
     runner_ = std::make_unique<JobRunner>(options, std::move(compiler), &state_.store(), &state_.artifacts(), &farm_,
                                           &metrics_);
   }
+  // A runner that compiles one job after another and notes their models.
+  void MakeNoting() {
+    Make(1, [this](const ModelFiles& files, const CompileOptions& options, const CompileContext& context,
+                   const std::string& path) {
+      absl::MutexLock lock(&noted_mutex_);
+      noted_.push_back(files.model_name);
+      return FakeCompile(files, options, context, path);
+    });
+  }
+  std::vector<std::string> Noted() {
+    absl::MutexLock lock(&noted_mutex_);
+    return noted_;
+  }
   void Begin() {
     farm_.Start();
     ASSERT_TRUE(runner_->Restore().ok());
@@ -117,6 +130,8 @@ class JobRunnerTest : public ::testing::Test {
   Farm farm_{
       &state_.store(), &state_.artifacts(), &metrics_,
       [](const TaskRow&, const std::string&, const std::string&, const AttachedWorker&) { return AcceptedRows(); }};
+  absl::Mutex noted_mutex_;
+  std::vector<std::string> noted_;
   std::unique_ptr<JobRunner> runner_;
 };
 
@@ -451,14 +466,7 @@ TEST_F(JobRunnerTest, OwnersTakeTurnsAndHaveSoManyJobsInFlight) {
 }
 
 TEST_F(JobRunnerTest, PrioritiesOrderTheJobsOfAnOwnerAndAJoinedJobHasItsBest) {
-  absl::Mutex mutex;
-  std::vector<std::string> order;
-  Make(1, [&](const ModelFiles& files, const CompileOptions& options, const CompileContext& context,
-              const std::string& path) {
-    absl::MutexLock lock(&mutex);
-    order.push_back(files.model_name);
-    return FakeCompile(files, options, context, path);
-  });
+  MakeNoting();
   farm_.Start();
   ASSERT_TRUE(runner_->Restore().ok());
   const auto submit = [&](const std::string& model, int priority, const std::string& owner) {
@@ -474,10 +482,7 @@ TEST_F(JobRunnerTest, PrioritiesOrderTheJobsOfAnOwnerAndAJoinedJobHasItsBest) {
   runner_->Start();
   AwaitEnd(normal);
   AwaitEnd(low);
-  {
-    absl::MutexLock lock(&mutex);
-    EXPECT_THAT(order, ElementsAre("ok low", "ok high", "ok normal"));
-  }
+  EXPECT_THAT(Noted(), ElementsAre("ok low", "ok high", "ok normal"));
   v1::SubmitRequest wrong = Model("ok");
   wrong.set_priority(101);
   EXPECT_TRUE(absl::IsInvalidArgument(runner_->Submit(wrong, "me", [] { return false; }).status()));
@@ -485,14 +490,7 @@ TEST_F(JobRunnerTest, PrioritiesOrderTheJobsOfAnOwnerAndAJoinedJobHasItsBest) {
 
 // Were the shared job charged to the first alone, b2 would come before c1, which was submitted later.
 TEST_F(JobRunnerTest, OwnersWhoShareAJobPayEqualPartsOfItsTurn) {
-  absl::Mutex mutex;
-  std::vector<std::string> order;
-  Make(1, [&](const ModelFiles& files, const CompileOptions& options, const CompileContext& context,
-              const std::string& path) {
-    absl::MutexLock lock(&mutex);
-    order.push_back(files.model_name);
-    return FakeCompile(files, options, context, path);
-  });
+  MakeNoting();
   farm_.Start();
   ASSERT_TRUE(runner_->Restore().ok());
   std::vector<std::string> ids;
@@ -503,8 +501,7 @@ TEST_F(JobRunnerTest, OwnersWhoShareAJobPayEqualPartsOfItsTurn) {
   }
   runner_->Start();
   for (const std::string& id : ids) EXPECT_EQ(AwaitEnd(id).state, JobPhase::kSucceeded);
-  absl::MutexLock lock(&mutex);
-  EXPECT_THAT(order, ElementsAre("ok shared", "ok c1", "ok b2", "ok c2"));
+  EXPECT_THAT(Noted(), ElementsAre("ok shared", "ok c1", "ok b2", "ok c2"));
 }
 
 TEST_F(JobRunnerTest, AJobThatWaitsForAPlaceLongerThanItMayFails) {

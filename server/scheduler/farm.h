@@ -339,6 +339,9 @@ class Farm {
   SchedulerCounts reported_ ABSL_GUARDED_BY(mutex_);
   std::map<std::string, DrainedWorkerRow> drained_ ABSL_GUARDED_BY(mutex_);  // by name
   std::set<std::string> applied_drains_ ABSL_GUARDED_BY(mutex_);             // those that hold now
+  // The pump's, of the latest round. A farm that stops may leave a round unstored: the store then lacks what later
+  // rounds begin with, so that none of them is stored.
+  absl::Status saved_;
   std::function<absl::Time()> wall_clock_ = absl::Now;
   std::set<std::string> reported_kinds_ ABSL_GUARDED_BY(mutex_);
   // As the metrics have them.

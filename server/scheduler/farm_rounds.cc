@@ -26,8 +26,8 @@ void Farm::Pump() {
 
 void Farm::PumpOnce() {
   Round round = Decide();
-  const absl::Status saved = StoreRound(&round);
-  Publish(saved, &round);
+  if (saved_.ok()) saved_ = StoreRound(&round);
+  Publish(saved_, &round);
   DrainSuspects(round);
 }
 

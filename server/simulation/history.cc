@@ -11,6 +11,22 @@ namespace {
 
 constexpr size_t kMostViolations = 5;
 
+std::string InWords(const TaskCall& call) {
+  struct Words {
+    std::string operator()(const QueueTask& queue) const {
+      return absl::StrCat("to queue task ", queue.row.id, " of key ", queue.row.key);
+    }
+    std::string operator()(const ClaimTask& claim) const { return absl::StrCat("to claim task ", claim.task); }
+    std::string operator()(const RenewTask& renew) const { return absl::StrCat("to renew ", Claim(renew.claim)); }
+    std::string operator()(const CompleteTask& done) const { return absl::StrCat("to complete ", Claim(done.claim)); }
+    std::string operator()(const FailTask& fail) const { return absl::StrCat("to fail ", Claim(fail.claim)); }
+    static std::string Claim(const TaskClaim& claim) {
+      return absl::StrCat("task ", claim.task, " of '", claim.worker, "' under fence ", claim.fence);
+    }
+  };
+  return std::visit(Words(), call);
+}
+
 }  // namespace
 
 int ItemsOf(const TaskRow& task) {
@@ -85,7 +101,7 @@ void History::Completed(const CompleteTask& call) {
 void History::TasksCalled(absl::Span<const TaskCall> calls, absl::Span<const TaskAnswer> answers) {
   for (size_t i = 0; i < calls.size(); ++i) {
     if (!answers[i].held) {
-      Violate(absl::StrCat("the store refuses call ", i, " of ", calls.size(), ", of kind ", calls[i].index()));
+      Violate(absl::StrCat("the store refuses call ", i, " of ", calls.size(), ", ", InWords(calls[i])));
       continue;
     }
     if (const auto* queue = std::get_if<QueueTask>(&calls[i])) {

@@ -15,6 +15,10 @@ PAGE = 4096
 CHECKED_AT_THE_START = 64 << 20  # bytes: a larger database is checked behind the start
 
 
+def is_event(text):
+    return text[4:] == b"r" * (PAGE - 4)
+
+
 class DamagedDatabase(unittest.TestCase):
     def setUp(self):
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix="fusion-faults-"))
@@ -68,8 +72,8 @@ class DamagedDatabase(unittest.TestCase):
         self.assertEqual(self.server.ctl("submit", "model.onnx", "--detach").code, 0)
         self.server.stop()
 
-        # Pages in the middle of what an event holds, which no start reads.
-        self.assertGreater(self.overwrite(lambda page, text: page % 500 == 0 and text[4:] == b"r" * (PAGE - 4)), 5)
+        # Pages in the middle of what the first events hold. A start looks for the last one, and meets others on the way.
+        self.assertGreater(self.overwrite(lambda page, text: page % 100 == 0 and page < 1200 and is_event(text)), 5)
         self.server = harness.Server(self.folder, "--no-local-worker")
         self.addCleanup(self.server.stop)
         self.server.start()
@@ -80,7 +84,15 @@ class DamagedDatabase(unittest.TestCase):
 
     def test_a_small_one_does_not_start(self):
         self.start_and_stop(1 << 20)
-        self.assertGreater(self.overwrite(lambda page, text: text[4:] == b"r" * (PAGE - 4)), 5)
+        self.assertGreater(self.overwrite(lambda page, text: is_event(text)), 5)
+        self.assert_does_not_start()
+
+    def test_a_large_one_does_not_start_where_the_start_meets_the_damage(self):
+        self.start_and_stop(CHECKED_AT_THE_START + (4 << 20))
+        self.assertGreater(self.overwrite(lambda page, text: is_event(text)), 5)
+        self.assert_does_not_start()
+
+    def assert_does_not_start(self):
         ended = subprocess.run([harness.BIN / "fusiond", "--state", self.server.state, "--no-local-worker"],
                                capture_output=True, text=True, timeout=harness.HANG)
         self.assertEqual(ended.returncode, 1, ended)
