@@ -138,7 +138,7 @@ def section(page, results, machine):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--build", type=pathlib.Path, default=ROOT / "build" / "release")
+    parser.add_argument("--build", type=lambda path: pathlib.Path(path).resolve(), default=ROOT / "build" / "release")
     parser.add_argument("--results", type=pathlib.Path)
     parser.add_argument("--only", action="append", help="words of the attacks to run")
     options = parser.parse_args()

@@ -497,7 +497,7 @@ def new_page(results):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--build", type=pathlib.Path, default=ROOT / "build" / "release")
+    parser.add_argument("--build", type=lambda path: pathlib.Path(path).resolve(), default=ROOT / "build" / "release")
     parser.add_argument("--results", type=pathlib.Path)
     parser.add_argument("--only", choices=PARTS, action="append")
     parser.add_argument("--page", action="store_true", help="run nothing, write the page from what is kept")
