@@ -380,9 +380,10 @@ def profile(options, save):
         quiet.server.start(wait_for_worker=False)
         result["start_s"] = time.monotonic() - began
         result["submits"] = quiet.submit(2000)
-        checked = re.compile(r"checked the database.*seconds=(\S+)")
-        quiet.server.wait_until(lambda: checked.search(quiet.server.log_text()), "the check behind the start has ended", 1800)
-        result["checked_s"] = float(checked.search(quiet.server.log_text()).group(1))
+        # The second start's: the first one had nothing to read.
+        checked = lambda: re.findall(r"checked the database.*seconds=(\S+)", (quiet.server.folder / "fusiond.log").read_text())
+        quiet.server.wait_until(lambda: len(checked()) == 2, "the check behind the start has ended", 1800)
+        result["checked_s"] = float(checked()[1])
         result["submits_checked"] = quiet.submit(2000)
         save(result)
     finally:
