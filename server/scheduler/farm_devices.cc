@@ -325,7 +325,7 @@ void Farm::UpdateMetrics() {
   reported_ = counts;
   metrics_->Set(Metric::kDbWriteQueueDepth, store_->write_queue_depth());
   // The rest looks at every worker and every task, and a busy farm has hundreds of rounds a second.
-  constexpr absl::Duration kPauseOfGauges = absl::Milliseconds(50);
+  constexpr absl::Duration kPauseOfGauges = absl::Milliseconds(250);
   if (const absl::Duration passed = clock_() - gauges_set_at_;
       passed > absl::ZeroDuration() && passed < kPauseOfGauges) {
     return;
