@@ -175,6 +175,11 @@ Interval FollowedRange(const Index& x, const te::Pred& conditions, const Interva
   return followed.ok() && range.lo <= range.hi ? range : otherwise;
 }
 
+// Does a range that holds anything hold something outside of [0, extent)?
+bool Leaves(const Interval& range, int64_t extent) {
+  return range.lo <= range.hi && (range.lo < 0 || range.hi >= extent);
+}
+
 // Is there no point at which all conditions hold, as far as axes that are compared with each other tell?
 bool NeverHold(const te::Pred& conditions) {
   return std::any_of(conditions.begin(), conditions.end(), [&](const te::Comparison& c) {
@@ -224,12 +229,9 @@ class PlaceChecker {
   // Checks that an address stays in its buffer.
   absl::Status CheckElements(const RingAccess& access) const {
     const int64_t has = kernel_.buffers[access.buffer].elements;
-    const auto outside = [has](const Interval& range) {
-      return range.lo <= range.hi && (range.lo < 0 || range.hi >= has);
-    };
     Interval range = RangeUnder(access.address, access.conditions);
-    if (outside(range)) range = FollowedRange(access.address, access.conditions, range);
-    if (!outside(range) || NeverHold(access.conditions)) return absl::OkStatus();
+    if (Leaves(range, has)) range = FollowedRange(access.address, access.conditions, range);
+    if (!Leaves(range, has) || NeverHold(access.conditions)) return absl::OkStatus();
     return Refused(access, absl::StrCat("reaches elements ", range.lo, " to ", range.hi, " of ", has));
   }
 
@@ -262,12 +264,9 @@ class PlaceChecker {
     if (access.address.HasLoad()) return absl::InternalError("depends on data");
     const Index place = PlaceOf(access, ring.pitch);
     const int64_t has = buffer.elements / (ring.rows * ring.pitch);
-    const auto outside = [has](const Interval& planes) {
-      return planes.lo <= planes.hi && (planes.lo < 0 || planes.hi >= has);
-    };
     Interval planes = PlanesOf(place, ring.rows, access.conditions);
-    if (outside(planes)) planes = FollowedRange(te::FloorDiv(place, ring.rows), access.conditions, planes);
-    if (outside(planes)) {
+    if (Leaves(planes, has)) planes = FollowedRange(te::FloorDiv(place, ring.rows), access.conditions, planes);
+    if (Leaves(planes, has)) {
       return absl::InternalError(absl::StrCat("reaches planes ", planes.lo, " to ", planes.hi, " of ", has));
     }
     const Index in_plane = te::Mod(place, ring.rows);

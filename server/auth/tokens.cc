@@ -42,9 +42,9 @@ std::string Day(int64_t ms) {
   return absl::FormatTime("%Y-%m-%d %H:%M UTC", absl::FromUnixMillis(ms), absl::UTCTimeZone());
 }
 
-absl::Status CheckJoins(const TokenRow& parent, int64_t children) {
+absl::Status CheckJoins(const TokenRow& parent, size_t children) {
   if (parent.revoked_ms != 0) return absl::UnauthenticatedError(absl::StrCat(InWords(parent), " was revoked"));
-  if (parent.most_joins == 0 || children < parent.most_joins) return absl::OkStatus();
+  if (parent.most_joins == 0 || static_cast<int64_t>(children) < parent.most_joins) return absl::OkStatus();
   return absl::ResourceExhaustedError(
       absl::StrCat(InWords(parent), " has brought ", children,
                    " workers whose tokens are valid, as many as it may: make another one (fusionctl auth token create "
@@ -121,7 +121,7 @@ absl::StatusOr<TokenBook::Created> TokenBook::Create(const Wanted& wanted) {
     absl::MutexLock lock(&mutex_);
     const auto parent = tokens_.find(wanted.parent);
     if (parent != tokens_.end()) {
-      RETURN_IF_ERROR(CheckJoins(parent->second, CountChildren(wanted.parent)));
+      RETURN_IF_ERROR(CheckJoins(parent->second, ValidChildrenOf(wanted.parent).size()));
       RETURN_IF_ERROR(CheckName(row));
     }
     tokens_[row.id] = row;
@@ -149,10 +149,13 @@ absl::StatusOr<TokenRow> TokenBook::Revoke(const std::string& id) {
   return row;
 }
 
-int64_t TokenBook::CountChildren(const std::string& parent) const {
+std::vector<std::string> TokenBook::ValidChildrenOf(const std::string& parent) const {
   const int64_t now_ms = absl::ToUnixMillis(clock_());
-  return std::count_if(tokens_.begin(), tokens_.end(),
-                       [&](const auto& one) { return one.second.parent == parent && IsValidAt(one.second, now_ms); });
+  std::vector<std::string> ids;
+  for (const auto& [id, row] : tokens_) {
+    if (!parent.empty() && row.parent == parent && IsValidAt(row, now_ms)) ids.push_back(id);
+  }
+  return ids;
 }
 
 // Measurements of workers stand under the names of their tokens.
@@ -167,13 +170,8 @@ absl::Status TokenBook::CheckName(const TokenRow& joining) const {
 }
 
 std::vector<std::string> TokenBook::ValidChildren(const std::string& parent) const {
-  const int64_t now_ms = absl::ToUnixMillis(clock_());
-  std::vector<std::string> ids;
   absl::MutexLock lock(&mutex_);
-  for (const auto& [id, row] : tokens_) {
-    if (!parent.empty() && row.parent == parent && IsValidAt(row, now_ms)) ids.push_back(id);
-  }
-  return ids;
+  return ValidChildrenOf(parent);
 }
 
 std::vector<TokenRow> TokenBook::List() const {

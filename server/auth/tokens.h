@@ -68,7 +68,7 @@ class TokenBook {
 
  private:
   absl::Status CheckName(const TokenRow& joining) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  int64_t CountChildren(const std::string& parent) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  std::vector<std::string> ValidChildrenOf(const std::string& parent) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   TokenBook(Store* store, Clock clock) : store_(store), clock_(std::move(clock)) {}
 
   Store* const store_;

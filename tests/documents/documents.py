@@ -173,27 +173,40 @@ def commands(path):
                     yield Named(path, number, piece.strip()), program, words[1:]
 
 
-TEST_FILE = re.compile(r"`([\w/]+(?:_test\.cc|_fuzz\.cc|test_\w+\.py))`(?: \(([^)]*)\))?")
+TEST_REFERENCE = re.compile(r"`([\w/]+\.(?:cc|py))`(?: \(([^)]*)\))?")
+
+
+def rows_of_tables(text, column):
+    """The rows of all tables that have that column, by the names of their columns."""
+    rows, columns = [], []
+    for line in text.splitlines():
+        cells = [cell.strip() for cell in line.strip("|").split(" | ")] if line.startswith("|") else []
+        if not cells:
+            columns = []
+        elif column in cells:
+            columns = cells
+        elif columns and not line.startswith("|---"):
+            rows.append(dict(zip(columns, cells)))
+    return rows
+
+
+def tests_named(cell):
+    """The files with tests that a cell names, and the tests or classes in each that stand behind it, up to a colon."""
+    return [(path, re.findall(r"\w+", names.split(":")[0])) for path, names in TEST_REFERENCE.findall(cell)]
 
 
 def threats_without_tests(text, root):
     """What is wrong with the tables of threats in docs/security.md: rows without a test, and tests that do not exist."""
-    column, faults = None, []
-    for line in text.splitlines():
-        cells = [cell.strip() for cell in line.split("|")[1:-1]]
-        if not cells:
-            column = None
-        elif cells[0] == "threat":
-            column = cells.index("test")
-        elif column is not None and not set(cells[0]) <= set("-"):
-            tests = TEST_FILE.findall(cells[column])
-            if not tests:
-                faults.append(f"'{cells[0]}' has no test")
-            for path, names in tests:
-                source = (root / path).read_text() if (root / path).exists() else ""
-                for name in re.findall(r"\b(?:test_\w+|[A-Z][a-z]\w*[A-Z]\w*|[A-Z]\w+)\b", names) or [""]:
-                    if not source or not re.search(r"\b%s\b" % name, source):
-                        faults.append(f"'{cells[0]}': {path} has no test {name}".rstrip())
+    faults = []
+    for row in rows_of_tables(text, "test"):
+        tests = tests_named(row["test"])
+        if not tests:
+            faults.append(f"'{row['threat']}' has no test")
+        for path, names in tests:
+            source = (root / path).read_text() if (root / path).exists() else ""
+            for name in names or [""]:
+                if not source or not re.search(r"\b%s\b" % name, source):
+                    faults.append(f"'{row['threat']}': {path} has no test {name}".rstrip())
     return faults
 
 

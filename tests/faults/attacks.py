@@ -13,9 +13,10 @@ import time
 from typing import NamedTuple
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
+sys.path.insert(0, str(ROOT / "tests" / "documents"))
+import documents  # noqa: E402
 PAGE = ROOT / "docs" / "security.md"
 HEADING = "## The attacks, run"
-REFERENCE = re.compile(r"`([\w/]+\.(?:cc|py))`(?: \(([^)]*)\))?")
 
 
 class Reference(NamedTuple):
@@ -31,18 +32,9 @@ class Attack(NamedTuple):
 
 def attacks(page):
     """The rows of all tables that have a column `test`."""
-    found, columns = [], []
-    for line in page.split(HEADING)[0].splitlines():
-        cells = [cell.strip() for cell in line.strip("|").split(" | ")] if line.startswith("|") else []
-        if not cells:
-            columns = []
-        elif "test" in cells:
-            columns = cells
-        elif columns and not line.startswith("|---"):
-            row = dict(zip(columns, cells))
-            references = [Reference(path, tuple(re.findall(r"\w+", names.split(":")[0]))) for path, names in REFERENCE.findall(row["test"])]
-            found.append(Attack(row["threat"], row["control"], references))
-    return found
+    return [Attack(row["threat"], row["control"],
+                   [Reference(path, tuple(names)) for path, names in documents.tests_named(row["test"])])
+            for row in documents.rows_of_tables(page.split(HEADING)[0], "test")]
 
 
 def cases_of(reference):
