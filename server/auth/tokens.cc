@@ -19,6 +19,7 @@ constexpr absl::string_view kPrefix = "fus_";
 constexpr size_t kIdCharacters = 10, kSecretCharacters = 52;  // of 5 bits each
 constexpr size_t kMostNameCharacters = 128, kMostTokens = 10000;
 constexpr size_t kMostTenantCharacters = 32;
+constexpr absl::Duration kLongestKept = absl::Hours(24 * 30);
 constexpr char kAdvice[] =
     "an administrator makes tokens (fusionctl auth token create); name a file that holds one with --token-file or "
     "FUSION_TOKEN_FILE";
@@ -125,9 +126,12 @@ absl::StatusOr<TokenBook::Created> TokenBook::Create(const Wanted& wanted) {
       RETURN_IF_ERROR(CheckName(row));
     }
     tokens_[row.id] = row;
+    being_stored_.insert(row.id);
   }
-  if (absl::Status stored = store_->InsertToken(row); !stored.ok()) {
-    absl::MutexLock lock(&mutex_);
+  const absl::Status stored = store_->InsertToken(row);
+  absl::MutexLock lock(&mutex_);
+  being_stored_.erase(row.id);
+  if (!stored.ok()) {
     tokens_.erase(row.id);
     return stored;
   }
@@ -138,6 +142,9 @@ absl::StatusOr<TokenRow> TokenBook::Revoke(const std::string& id) {
   const int64_t now_ms = absl::ToUnixMillis(clock_());
   {
     absl::MutexLock lock(&mutex_);
+    // The row could otherwise be stored afterwards, and not be revoked.
+    const auto is_stored = [&]() ABSL_NO_THREAD_SAFETY_ANALYSIS { return being_stored_.count(id) == 0; };
+    mutex_.Await(absl::Condition(&is_stored));
     if (tokens_.count(id) == 0) {
       return absl::NotFoundError(absl::StrCat("no token '", id, "': fusionctl auth token list has the ids"));
     }
@@ -186,6 +193,7 @@ std::vector<TokenRow> TokenBook::List() const {
 }
 
 absl::Status TokenBook::RemoveOld(int64_t before_ms) {
+  if (before_ms == 0) before_ms = absl::ToUnixMillis(clock_() - kLongestKept);
   std::vector<std::string> old;
   {
     absl::MutexLock lock(&mutex_);

@@ -8,6 +8,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -50,11 +51,13 @@ class TokenBook {
   // token has another role than client; with RESOURCE_EXHAUSTED if there are too many tokens, or as many valid ones of
   // that parent as it may bring; with ALREADY_EXISTS for the name of a valid token of another parent, or of none.
   absl::StatusOr<Created> Create(const Wanted& wanted);
-  // Durable when it returns, and from then on Check refuses the token. NOT_FOUND for an unknown id.
+  // Durable when it returns, and from then on Check refuses the token. Waits for a token that is just being stored.
+  // NOT_FOUND for an unknown id, and for a token that could not be stored.
   absl::StatusOr<TokenRow> Revoke(const std::string& id);
   std::vector<std::string> ValidChildren(const std::string& parent) const;  // ids
   std::vector<TokenRow> List() const;                                       // the oldest first
-  // Removes those that were revoked or have expired before that time (Unix milliseconds).
+  // Removes those that were revoked or have expired before that time (Unix milliseconds); 0: more than thirty days ago,
+  // so that they do not fill the book of a server that keeps its jobs for ever.
   absl::Status RemoveOld(int64_t before_ms);
   // The ids of the tokens that have expired since the call before, or since Open.
   std::vector<std::string> TakeExpired();
@@ -75,6 +78,8 @@ class TokenBook {
   const Clock clock_;
   mutable absl::Mutex mutex_;
   std::map<std::string, TokenRow> tokens_ ABSL_GUARDED_BY(mutex_);  // by id
+  // Those that count already and have no row yet, whose holders do not know them yet.
+  std::set<std::string> being_stored_ ABSL_GUARDED_BY(mutex_);
   int64_t looked_ms_ ABSL_GUARDED_BY(mutex_) = 0;                   // when TakeExpired looked last
 };
 

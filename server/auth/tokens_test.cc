@@ -1,13 +1,19 @@
 #include "server/auth/tokens.h"
 
 #include <fstream>
+#include <functional>
 #include <set>
 #include <sstream>
+#include <thread>
+#include <utility>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/synchronization/notification.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "runtime/base/status_macros.h"
+#include "server/testing/forwarding_store.h"
 #include "server/testing/temporary_state.h"
 
 namespace fusion {
@@ -72,6 +78,13 @@ TEST_F(TokensTest, OldTokensThatNobodyCanUseAreRemoved) {
     EXPECT_EQ(book->List()[0].id, stays);
     book = Open();
   }
+  ASSERT_TRUE(book->Revoke(stays).ok());
+  now_ += absl::Hours(24 * 30);
+  ASSERT_TRUE(book->RemoveOld(0).ok());
+  EXPECT_EQ(book->List().size(), 1u) << "jobs are kept for ever, tokens for thirty days";
+  now_ += absl::Milliseconds(1);
+  ASSERT_TRUE(book->RemoveOld(0).ok());
+  EXPECT_TRUE(book->List().empty());
 }
 
 TEST_F(TokensTest, EachWrongCharacterIsRefusedWithTheSameWords) {
@@ -207,6 +220,58 @@ TEST_F(TokensTest, AJoinTokenBringsSoManyWorkersAndTakesThemAlong) {
   ASSERT_TRUE(book->Revoke(parent).ok());
   EXPECT_EQ(join("worker 5").status().code(), absl::StatusCode::kUnauthenticated)
       << "a call that was let in just before the token was revoked";
+}
+
+// A store in which something happens between the decision to insert a token and its row.
+class StoreWithAMoment : public testing::ForwardingStore {
+ public:
+  using ForwardingStore::ForwardingStore;
+  absl::Status InsertToken(const TokenRow& token) override {
+    if (moment) RETURN_IF_ERROR(std::exchange(moment, nullptr)(token.id));
+    return ForwardingStore::InsertToken(token);
+  }
+  absl::Status RevokeToken(const std::string& id, int64_t now_ms) override {
+    const absl::Status revoked = ForwardingStore::RevokeToken(id, now_ms);
+    if (on_revoked) on_revoked(id);
+    return revoked;
+  }
+  std::function<absl::Status(const std::string& id)> moment;
+  std::function<void(const std::string& id)> on_revoked;
+};
+
+TEST_F(TokensTest, ATokenThatIsRevokedWhileItIsStoredStaysRevoked) {
+  for (const bool fails : {false, true}) {
+    StoreWithAMoment store(&state_.store());
+    auto book = TokenBook::Open(&store, [this] { return now_; }).value();
+    const std::string parent = book->Create({"rack", {Role::kBuild}, true})->row.id;
+    TokenBook::Wanted worker{"worker", {Role::kBuild}};
+    worker.parent = parent;
+    absl::Notification listed, early;  // early: the revocation did not wait for the row
+    absl::Status revoked;
+    std::thread administrator;
+    store.on_revoked = [&](const std::string& id) {
+      if (id != parent) early.Notify();
+    };
+    store.moment = [&](const std::string&) {
+      administrator = std::thread([&] {
+        ASSERT_TRUE(book->Revoke(parent).ok());
+        const std::vector<std::string> children = book->ValidChildren(parent);
+        listed.Notify();
+        ASSERT_EQ(children.size(), 1u);
+        revoked = book->Revoke(children[0]).status();
+      });
+      listed.WaitForNotification();
+      EXPECT_FALSE(early.WaitForNotificationWithTimeout(absl::Milliseconds(200)));
+      return fails ? absl::UnavailableError("the disk is full") : absl::OkStatus();
+    };
+    const auto created = book->Create(worker);
+    administrator.join();
+    EXPECT_EQ(created.ok(), !fails);
+    EXPECT_EQ(revoked.code(), fails ? absl::StatusCode::kNotFound : absl::StatusCode::kOk) << revoked;
+    if (fails) continue;
+    Refused(*book, created->token, "was revoked");
+    Refused(*Open(), created->token, "was revoked");  // after a restart
+  }
 }
 
 }  // namespace
