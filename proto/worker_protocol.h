@@ -15,6 +15,10 @@ inline constexpr int kFirstProtocolOfModels = 3;
 // longer than that (server/scheduler/scheduler.h); workers of 0.1.0 pause up to 22.5 s.
 inline constexpr int kLongestReconnectPauseMs = 15000;
 
+// How long a worker asks the server to hold its call while it is idle. A server takes a worker for lost that has not
+// called for two leases, a minute; one whose connection breaks, or answers no ping, at once.
+inline constexpr int kIdlePollMs = 40000;
+
 }  // namespace fusion
 
 #endif  // FUSION_PROTO_WORKER_PROTOCOL_H_

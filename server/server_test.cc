@@ -124,6 +124,32 @@ TEST_F(ServerTest, UnfinishedJobsContinueAfterARestartAndWatchersReattach) {
   EXPECT_EQ(worker.measurements(), 1) << "the result of the old lease was taken";
 }
 
+TEST_F(ServerTest, JobsThatLackABuilderStopNobodyHoweverManyHaveBegun) {
+  const auto model = [&](const std::string& text) {
+    v1::SubmitRequest request = client_->Model(text);
+    request.mutable_options()->set_target("cuda:sm_90");
+    return request;
+  };
+  std::vector<std::string> jobs;
+  for (int i = 0; i < 100; ++i) jobs.push_back(client_->Submit(model(absl::StrCat("build 1\nweights ", i))).job_id());
+  v1::SubmitRequest needs_no_builder = model("ok");
+  needs_no_builder.set_queue_timeout_ms(30000);
+  EXPECT_EQ(client_->Watch(client_->Submit(needs_no_builder).job_id()).back().state(), v1::SUCCEEDED);
+  int queued = 0;
+  for (const std::string& id : jobs) queued += Get(id).state() == v1::QUEUED;
+  EXPECT_GE(queued, 90) << "few processes wait";
+  v1::WorkerInfo info = CpuWorkerInfo("builder");
+  info.clear_measure_kinds();
+  info.clear_device_model_json();
+  info.mutable_toolchains(0)->set_kind("cuda:sm_90");
+  FakeWorker builder(address_, info);
+  for (const std::string& id : jobs) {
+    const std::vector<v1::JobEvent> events = client_->Watch(id);
+    ASSERT_EQ(events.back().state(), v1::SUCCEEDED) << events.back().error().message();
+  }
+  EXPECT_EQ(server_->metrics().Value(Metric::kJobs, {{"outcome", "failed"}}), 0);
+}
+
 TEST_F(ServerTest, LeasesOfTheLocalWorkerEndWithTheServer) {
   v1::SubmitResponse job = client_->Submit(client_->Model("build 1"));
   v1::SynchronizeRequest request;

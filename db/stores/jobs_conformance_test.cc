@@ -62,6 +62,24 @@ TEST_P(StoreConformance, AttemptsAreCompilationsThatDiedNotStarts) {
   EXPECT_EQ(store_->JobEvents("j", 1, 9)->back().event, "back");
 }
 
+TEST_P(StoreConformance, AJobTakesAnotherKeyUnlessAJobInFlightHasIt) {
+  for (const char* id : {"early", "other"}) ASSERT_TRUE(store_->InsertJob(MakeJob(id, id), "e").ok());
+  EXPECT_EQ(store_->GiveJobKey(store_->GetJob("early")->claim(), "key").status().code(),
+            absl::StatusCode::kFailedPrecondition)
+      << "it does not run";
+  const JobClaim claim = Claim("early")->claim();
+  EXPECT_EQ(store_->GiveJobKey(claim, "other").value(), "other");
+  EXPECT_EQ(store_->GetJob("early")->key, "early");
+  EXPECT_EQ(store_->GiveJobKey(claim, "key").value(), "early");
+  EXPECT_EQ(store_->GiveJobKey(claim, "key").value(), "early") << "again: the answer may have been lost";
+  EXPECT_EQ(store_->GetJob("early")->key, "key");
+  EXPECT_EQ(store_->InsertJob(MakeJob("late", "key"), "e").value(), "early") << "joined";
+  JobRow other = store_->GetJob("other").value();
+  other.state = JobPhase::kFailed;
+  ASSERT_TRUE(store_->FinishJob(other, "end", std::nullopt).ok());
+  EXPECT_EQ(store_->GiveJobKey(claim, "other").value(), "early") << "a final job does not block its key";
+}
+
 TEST_P(StoreConformance, AllRunningJobsAreReleasedAtOnce) {
   for (const char* id : {"waits", "runs", "runs too", "ended"}) {
     ASSERT_TRUE(store_->InsertJob(MakeJob(id, id), "e").ok());

@@ -91,6 +91,19 @@ absl::Status SqliteStore::FailJobAttempt(const JobClaim& claim, const std::strin
   });
 }
 
+absl::StatusOr<std::string> SqliteStore::GiveJobKey(const JobClaim& claim, const std::string& key) {
+  std::string owner;
+  RETURN_IF_ERROR(writer_->Write([&](Connection& db) -> absl::Status {
+    owner = claim.job;
+    RETURN_IF_ERROR(db.Query("SELECT id FROM jobs WHERE key = ? AND state IN (1, 2)", {key},
+                             [&](const SqlRow& row) { owner = row.Text(0); }));
+    RETURN_IF_ERROR(db.Run(absl::StrCat("UPDATE jobs SET key = iif(?4, ?5, key) WHERE ", kHeld),
+                           {claim.job, claim.claimant, claim.fence, int64_t{owner == claim.job}, key}));
+    return CheckHeld(db, claim);
+  }));
+  return owner;
+}
+
 absl::Status SqliteStore::ReleaseJob(const JobClaim& claim, const std::string& event) {
   return writer_->Write([&](Connection& db) -> absl::Status {
     RETURN_IF_ERROR(db.Run(absl::StrCat("UPDATE jobs SET state = 1, claimant = '', lease_until_ms = 0 WHERE ", kHeld),

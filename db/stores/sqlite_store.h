@@ -36,6 +36,7 @@ class SqliteStore : public Store {
                                                  absl::Duration lease, int64_t now_ms) override;
   absl::StatusOr<std::vector<bool>> RenewJobs(absl::Span<const JobClaim> claims, absl::Duration lease) override;
   absl::Status FailJobAttempt(const JobClaim& claim, const std::string& event) override;
+  absl::StatusOr<std::string> GiveJobKey(const JobClaim& claim, const std::string& key) override;
   absl::Status ReleaseJob(const JobClaim& claim, const std::string& event) override;
   absl::Status ReleaseAllJobs(const std::string& event) override;
   absl::StatusOr<std::vector<JobRow>> LapsedJobs(const std::string& claimant) override;

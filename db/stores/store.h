@@ -40,6 +40,8 @@ class Store {
   virtual absl::StatusOr<std::vector<bool>> RenewJobs(absl::Span<const JobClaim> claims, absl::Duration lease) = 0;
   // One more compilation died; `event` says how. The claim goes on.
   virtual absl::Status FailJobAttempt(const JobClaim& claim, const std::string& event) = 0;
+  // Gives a job another key, unless a job in flight has it. Returns the id of the one that has it then.
+  virtual absl::StatusOr<std::string> GiveJobKey(const JobClaim& claim, const std::string& key) = 0;
   // The job is queued again; `event` says why.
   virtual absl::Status ReleaseJob(const JobClaim& claim, const std::string& event) = 0;
   // The same for all jobs that run, for a caller who knows that no other process has this database.

@@ -101,6 +101,7 @@ absl::StatusOr<JobChecks::Found> JobChecks::RunBeside(const CompileOptions& othe
   };
   FarmJob quiet = farm_job;  // its builds are a part of this stage
   quiet.progress = progress;
+  quiet.needs_builds = false;  // without a builder the check is not done
   FarmToolchain builder(quiet);
   absl::StatusOr<CompileAccount> compiled =
       compile(files, other, {&other_device, &estimates, &builder, progress, cancelled}, path);

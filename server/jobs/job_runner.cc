@@ -91,9 +91,8 @@ void JobRunner::PutIntoQueue(const std::string& job_id, WaitingJob waiting) {
 
 std::optional<std::string> JobRunner::Dequeue(const std::string& job_id) {
   if (auto parked = parked_.extract(job_id); !parked.empty()) {
-    const DeviceWish& wish = parked.mapped().wish;
-    farm_->CountAwaited(ParseTarget(wish.target).kind, -1);
-    const auto ids = parked_for_.find(wish);
+    if (parked.mapped().after.empty()) farm_->CountAwaited(parked.mapped().KindOfDevice(), -1);
+    const auto ids = parked_for_.find(WhatFor(parked.mapped()));
     ids->second.erase(job_id);
     if (ids->second.empty()) parked_for_.erase(ids);
     return std::move(parked.mapped().owner);
@@ -113,6 +112,7 @@ void JobRunner::Join(const std::string& job_id, const v1::SubmitRequest& request
   const bool is_parked = parked != parked_.end();
   if (!is_parked && waiting == waiting_.end()) return;
   WaitingJob& waits = is_parked ? parked->second : waiting->second;
+  if (waits.lack.has_value() && waits.lack->failure.empty()) return;  // it goes on in any case
   waits.for_place = std::max(waits.for_place, PlaceTimeout(request));
   waits.for_device = std::max(waits.for_device, QueueTimeout(request));
   waits.until = std::max(waits.until, is_parked ? absl::UnixEpoch() + parked_time_.passed() + QueueTimeout(request)
@@ -162,11 +162,13 @@ void JobRunner::ExpireLoop() {
 
 void JobRunner::Expire(const ExpiredJob& expired) {
   const absl::Status error =
-      expired.parked
+      expired.parked && expired.waiting.lack.has_value() ? absl::FailedPreconditionError(expired.waiting.lack->failure)
+      : expired.parked
           ? absl::FailedPreconditionError(absl::StrCat(NoDeviceInWords(expired.waiting.wish), "; gave up after ",
                                                        absl::FormatDuration(expired.waiting.for_device)))
-          : absl::DeadlineExceededError("waited for a place among the compilations as long as its submission allows "
-                                        "(--queue-timeout)");
+          : absl::DeadlineExceededError(
+                "waited for a place among the compilations as long as its submission allows "
+                "(--queue-timeout)");
   absl::StatusOr<JobRow> job = store_->GetJob(expired.id);
   for (; !job.ok() && !absl::IsNotFound(job.status()) && !stopping_; job = store_->GetJob(expired.id)) {
     options_.threads->Sleep(absl::Seconds(1));
@@ -187,15 +189,51 @@ void JobRunner::CountOut(const std::string& owner) {
 
 bool JobRunner::HasPlace() const { return places_taken_ < std::max(1, options_.compile_threads); }
 
-void JobRunner::Away(bool away) {
+void JobRunner::Away(RunningJob& running, bool away) {
   absl::MutexLock lock(&mutex_);
+  running.away = away;
   if (away) {
     --places_taken_;
+    ++away_;
     return;
   }
-  const auto may_go_on = [&]() ABSL_NO_THREAD_SAFETY_ANALYSIS { return stopping_ || HasPlace(); };
+  if (!running.gives_up) --away_;
+  // One that gives up only ends.
+  const auto may_go_on = [&]() ABSL_NO_THREAD_SAFETY_ANALYSIS { return stopping_ || running.gives_up || HasPlace(); };
   options_.threads->Await(&mutex_, absl::Condition(&may_go_on));
   ++places_taken_;
+}
+
+bool JobRunner::GivesUp(RunningJob& running, const FarmLack& lack) {
+  absl::MutexLock lock(&mutex_);
+  if (running.gives_up || running.cancelled || running.lost || stopping_) return running.gives_up;
+  if (!running.away || (away_ <= options_.max_away && lack.waited < options_.longest_away)) return false;
+  running.lack = lack;
+  running.gives_up = true;
+  --away_;
+  return true;
+}
+
+void JobRunner::GiveUpFor(RunningJob& running, const std::string& after) {
+  absl::MutexLock lock(&mutex_);
+  running.after = after;
+  running.gives_up = true;
+}
+
+bool JobRunner::Release(const JobRow& job, const std::string& words) {
+  const v1::JobEvent event = MakeJobEvent(v1::QUEUED, "queued", absl::StrCat(words, "; the job goes on afterwards"));
+  while (true) {
+    const absl::Status released = store_->ReleaseJob(job.claim(), event.SerializeAsString());
+    if (released.ok()) break;
+    if (stopping_ || absl::IsFailedPrecondition(released)) return false;
+    options_.log({LogLevel::kError,
+                  "cannot store that the job waits, trying again",
+                  {{"job", job.id}, {"error", released.ToString()}}});
+    options_.threads->Sleep(absl::Seconds(1));
+  }
+  hub_.Notify(job.id);
+  options_.log({LogLevel::kInfo, "gives its place up", {{"job", job.id}, {"why", words}}});
+  return true;
 }
 
 void JobRunner::BeginStop() {
@@ -235,10 +273,11 @@ void JobRunner::Loop() {
       ++places_taken_;
       running_[next] = running;
     }
-    const bool parked = Park(next, waited, *running);
+    running->began_before = waited.began, running->waited = waited.waited;
+    bool parked = Park(next, waited, *running);
     if (!parked) {
-      Run(next, running);
-      EndLog(next);
+      parked = !Run(next, running) && ParkAgain(next, waited, *running);
+      if (!parked) EndLog(next);
     }
     absl::MutexLock lock(&mutex_);
     --places_taken_;
@@ -246,18 +285,23 @@ void JobRunner::Loop() {
     running_.erase(next);
     farm_->ForgetJob(next);
     CountOut(waited.owner);
+    if (parked_for_.count({.after = next}) > 0) {
+      arrivals_seen_ = -1;
+      parked_changed_.Signal();
+    }
   }
 }
 
-void JobRunner::Run(const std::string& job_id, const std::shared_ptr<RunningJob>& running) {
-  const std::optional<JobRow> job = Begin(job_id);
-  if (!job.has_value()) return;
+bool JobRunner::Run(const std::string& job_id, const std::shared_ptr<RunningJob>& running) {
+  std::optional<JobRow> job = Begin(job_id);
+  if (!job.has_value()) return true;
   v1::SubmitRequest request;
   if (!request.ParseFromString(job->request)) {
-    return End(*job, absl::InternalError("the stored request does not parse"), {}, std::nullopt);
+    End(*job, absl::InternalError("the stored request does not parse"), {}, std::nullopt);
+    return true;
   }
   const double waited_s = (UnixMillisNow() - job->created_ms) / 1e3;
-  metrics_->Observe(Metric::kJobWait, waited_s);
+  if (!running->began_before) metrics_->Observe(Metric::kJobWait, waited_s);
   options_.log({LogLevel::kInfo, "started", {{"job", job_id}, {"waited_s", absl::StrFormat("%.3f", waited_s)}}});
   metrics_->Set(Metric::kJobsRunning, ++jobs_running_);
   {
@@ -275,15 +319,19 @@ void JobRunner::Run(const std::string& job_id, const std::shared_ptr<RunningJob>
   });
   ProgressThrottle throttle(options_.clock);
   StageTimer stages(options_.clock);
-  const auto taken = [&] { return running->cancelled.load() || running->lost.load(); };
-  const Hooks hooks{[&] { return stopping_ || taken(); }, taken,
+  const auto taken = [&] { return running->cancelled.load() || running->lost.load() || running->gives_up.load(); };
+  const Hooks hooks{[&] { return stopping_ || taken(); },
+                    taken,
                     [&](const ProgressEvent& event) {
                       LogStage(job_id, stages.Begin(event.stage));
                       if (throttle.Passes(event)) AppendEvent(job_id, event, v1::RUNNING);
                     },
-                    [&](bool away) { Away(away); }};
+                    [&](bool away) { Away(*running, away); },
+                    [&](const FarmLack& lack) { return GivesUp(*running, lack); },
+                    [&](const std::string& after) { GiveUpFor(*running, after); },
+                    running->waited};
   v1::Checks checks;
-  absl::StatusOr<ResultRow> performed = PerformWithAttempts(*job, request, folder, hooks, &checks);
+  absl::StatusOr<ResultRow> performed = PerformWithAttempts(&*job, request, folder, hooks, &checks);
   LogStage(job_id, stages.Begin(""));
   absl::Status outcome = performed.status();
   std::optional<ResultRow> result;
@@ -292,11 +340,18 @@ void JobRunner::Run(const std::string& job_id, const std::shared_ptr<RunningJob>
   if (!outcome.ok() && stopping_ && !running->cancelled) {
     const v1::JobEvent event = MakeJobEvent(v1::QUEUED, "queued", "the server was stopped; the job starts again");
     (void)store_->ReleaseJob(job->claim(), event.SerializeAsString());
-    return;
+    return true;
   }
-  if (!outcome.ok() && running->lost) return;  // whoever has it ends it
+  if (!outcome.ok() && running->lost) return true;  // whoever has it ends it
+  if (!outcome.ok() && running->gives_up && !running->cancelled) {
+    absl::ReleasableMutexLock lock(&mutex_);
+    const std::string words = running->lack.has_value() ? running->lack->words : std::string(outcome.message());
+    lock.Release();
+    return !Release(*job, words);
+  }
   if (!outcome.ok() && running->cancelled) outcome = absl::CancelledError("cancelled");
   End(*job, outcome, checks, result);
+  return true;
 }
 
 std::optional<JobRow> JobRunner::Begin(const std::string& job_id) {
@@ -324,11 +379,12 @@ void JobRunner::End(const JobRow& job, absl::Status outcome, const v1::Checks& c
   }
 }
 
-absl::StatusOr<ResultRow> JobRunner::PerformWithAttempts(const JobRow& job, const v1::SubmitRequest& request,
+absl::StatusOr<ResultRow> JobRunner::PerformWithAttempts(JobRow* running, const v1::SubmitRequest& request,
                                                          const std::string& folder, const Hooks& hooks,
                                                          v1::Checks* checks) {
+  const JobRow& job = *running;
   for (int attempt = job.attempts + 1;; ++attempt) {
-    absl::StatusOr<ResultRow> performed = Perform(job.id, request, folder, hooks, checks);
+    absl::StatusOr<ResultRow> performed = Perform(running, request, folder, hooks, checks);
     const std::string how = HowTheProcessEnded(performed.status());
     if (how.empty() || hooks.cancelled()) return performed;
     const std::string evidence(performed.status().message());

@@ -16,7 +16,8 @@
 // each has at most `max_in_flight` jobs, of which a job that he has joined is none. A job that waits for a place longer
 // than its submission allows fails with DEADLINE_EXCEEDED. Jobs for a device that is not there are parked
 // (parked_jobs.cc): they hold no thread, however many there are, and go back to their place in the queue when the
-// device comes. Jobs that have begun and wait for a worker take none of the `compile_threads` places.
+// device comes. Jobs that have begun and wait for a worker take none of the `compile_threads` places; those beyond
+// `max_away`, and each that waits for long, end their compilation and are parked, too, until the worker is there.
 //
 // The class lies in five files: job_runner.cc (queue, attempts, ends), claims.cc, parked_jobs.cc, submissions.cc and
 // perform_job.cc.
@@ -30,6 +31,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
@@ -79,8 +81,11 @@ struct JobRunnerOptions {
   JobLogs* logs = nullptr;   // what is said about each job; null: it is not kept
   // Fails with RESOURCE_EXHAUSTED if the disk is too full for another job. May be empty.
   std::function<absl::Status()> room = {};
-  // Jobs that have begun and may wait for a worker beside those that compile. Each holds a thread and its model.
-  int max_away = 32;
+  // Jobs that have begun and may wait for a worker beside those that compile, for so long. Each holds a thread and its
+  // compilation's process; the others begin again when there is a worker, which repeats what neither database nor
+  // artifacts keep.
+  int max_away = 4;
+  absl::Duration longest_away = absl::Minutes(1);
   SteadyClock clock = SteadyNow;
   Threads* threads = SystemThreads();
   // No other process has the database, so that all claims that are there at the start are those of the dead.
@@ -148,12 +153,19 @@ class JobRunner {
   struct RunningJob {
     std::atomic<bool> cancelled{false};  // by the user
     std::atomic<bool> lost{false};       // another process has claimed it
+    std::atomic<bool> gives_up{false};   // its place, until a worker is there that it needs
+    bool began_before = false;
+    std::map<std::string, absl::Duration> waited;  // FarmWait::waited
     // Under the runner's mutex:
-    std::optional<Turn> turn;  // as the farm was told
+    bool away = false;
+    std::optional<FarmLack> lack;  // for which it gives up
+    std::string after;             // or until this job has ended; neither: a device
+    std::optional<Turn> turn;      // as the farm was told
     std::optional<JobClaim> claim;
   };
   void Loop();
-  void Run(const std::string& job_id, const std::shared_ptr<RunningJob>& running);
+  // Returns false if the job has given its place up, and is queued again.
+  bool Run(const std::string& job_id, const std::shared_ptr<RunningJob>& running);
   void QueueAgain(const JobRow& job) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Renews the claims of what runs, and takes over what others have left.
   void ClaimsLoop();
@@ -183,12 +195,34 @@ class JobRunner {
     DeviceWish wish;
     absl::Duration for_place, for_device;  // how long it may wait
     absl::Time until;                      // then it has waited too long; of a parked one, by parked_time_
+    // The rest is about a job that had begun.
+    bool began = false;
+    std::optional<FarmLack> lack = {};                  // what it waits for instead of the device, or
+    std::string after = {};                             // until this job has ended
+    std::map<std::string, absl::Duration> waited = {};  // FarmWait::waited
+
+    std::string KindOfDevice() const;
   };
+  // One of these.
+  struct ParkedFor {
+    DeviceWish wish = {};
+    std::optional<FarmLack> lack = {};
+    std::string after = {};
+    bool operator<(const ParkedFor& other) const {
+      return std::tie(wish, lack, after) < std::tie(other.wish, other.lack, other.after);
+    }
+  };
+  static ParkedFor WhatFor(const WaitingJob& waiting);
+  bool IsThere(const ParkedFor& what);
   // Parks a job that has left the queue if no device is known that it could be for. Returns whether it did.
   bool Park(const std::string& job_id, WaitingJob waiting, const RunningJob& running);
+  // Parks a job that has given its place up. Returns false where it is nobody's any more.
+  bool ParkAgain(const std::string& job_id, WaitingJob waiting, const RunningJob& running);
+  void PutAside(const std::string& job_id, WaitingJob waiting) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Takes parked jobs back into the queue when a worker with a device for them attaches.
   void ParkedLoop();
-  void Unpark(const DeviceWish& wish);
+  void Unpark(const ParkedFor& what);
+  void PutBack(const std::string& job_id, WaitingJob waiting) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void PutIntoQueue(const std::string& job_id, WaitingJob waiting) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   std::string NoDeviceInWords(const DeviceWish& wish) const;
   // Ends the jobs that have waited for a place, or for a device, longer than they may.
@@ -204,7 +238,13 @@ class JobRunner {
   void CountOut(const std::string& owner) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   bool HasPlace() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Gives up the place of a running job while it waits for a worker that is not there, and waits for one afterwards.
-  void Away(bool away);
+  void Away(RunningJob& running, bool away);
+  // Whether a job that waits for a worker shall give its place up, and from then on it does.
+  bool GivesUp(RunningJob& running, const FarmLack& lack);
+  // It gives its place up until that job has ended; "": until its device is there.
+  void GiveUpFor(RunningJob& running, const std::string& after);
+  // Queues a job again that has given its place up. Returns false where it has ended, or is another's.
+  bool Release(const JobRow& job, const std::string& words);
   // Claims the job, and returns it; nothing if it has ended, if another process has it, or at a stop. A store that
   // fails is asked again until it answers: a job that was given up here would wait for the next start of the server.
   std::optional<JobRow> Begin(const std::string& job_id);
@@ -216,13 +256,20 @@ class JobRunner {
     std::function<bool()> cancelled_by_user;  // what the farm asks: it ends its waits at a shutdown itself
     std::function<void(const ProgressEvent&)> progress;
     std::function<void(bool away)> away;  // begins and ends a wait for a worker that is not there
+    std::function<bool(const FarmLack&)> gives_up;
+    std::function<void(const std::string& after)> gives_up_for;  // from then on the job is cancelled
+    std::map<std::string, absl::Duration> waited;
   };
   // Perform, and again if the compilation dies and may be tried again.
-  absl::StatusOr<ResultRow> PerformWithAttempts(const JobRow& job, const v1::SubmitRequest& request,
+  absl::StatusOr<ResultRow> PerformWithAttempts(JobRow* job, const v1::SubmitRequest& request,
                                                 const std::string& folder, const Hooks& hooks, v1::Checks* checks);
   // Compiles unless the store has the bundle, and checks it. `checks` are for the job, those of the result last.
-  absl::StatusOr<ResultRow> Perform(const std::string& job_id, const v1::SubmitRequest& request,
-                                    const std::string& folder, const Hooks& hooks, v1::Checks* checks);
+  absl::StatusOr<ResultRow> Perform(JobRow* job, const v1::SubmitRequest& request, const std::string& folder,
+                                    const Hooks& hooks, v1::Checks* checks);
+  // A job that was submitted before its device was known gets the key of those that are submitted now. Fails with
+  // CANCELLED where another job in flight has that key: this one goes on when that has ended, from its result.
+  absl::Status TakeKey(const std::string& key, const v1::SubmitRequest& request, const CompileOptions& options,
+                       const Hooks& hooks, JobRow* job);
   absl::StatusOr<AttachedWorker> DeviceFor(const v1::SubmitRequest& request, const std::string& target,
                                            const Hooks& hooks);
   absl::StatusOr<ResultRow> Compile(const ModelFiles& files, const CompileOptions& options, const FarmJob& farm_job,
@@ -254,16 +301,20 @@ class JobRunner {
   std::atomic<int> plans_running_{0}, jobs_running_{0};
 
   absl::Mutex mutex_;
-  std::map<std::string, WaitingJob> waiting_ ABSL_GUARDED_BY(mutex_);  // for a place
-  TaskQueue queue_ ABSL_GUARDED_BY(mutex_);                            // each of them is a task of its own
-  std::map<std::string, WaitingJob> parked_ ABSL_GUARDED_BY(mutex_);   // for a device
-  std::map<DeviceWish, std::set<std::string>> parked_for_ ABSL_GUARDED_BY(mutex_);  // the ids of parked_
+  std::map<std::string, WaitingJob> waiting_ ABSL_GUARDED_BY(mutex_);              // for a place
+  TaskQueue queue_ ABSL_GUARDED_BY(mutex_);                                        // each of them is a task of its own
+  std::map<std::string, WaitingJob> parked_ ABSL_GUARDED_BY(mutex_);               // for a device
+  std::map<ParkedFor, std::set<std::string>> parked_for_ ABSL_GUARDED_BY(mutex_);  // the ids of parked_
   AwakeTime parked_time_ ABSL_GUARDED_BY(mutex_);
+  // When the farm was asked for their devices, and which arrivals it had had by then; -1: it is to be asked again.
+  absl::Time asked_at_ ABSL_GUARDED_BY(mutex_) = absl::InfinitePast();
+  int64_t arrivals_seen_ ABSL_GUARDED_BY(mutex_) = 0;
   absl::Time next_parked_expiry_ ABSL_GUARDED_BY(mutex_) = absl::InfiniteFuture();
   int64_t arrivals_ ABSL_GUARDED_BY(mutex_) = 0;
   std::map<std::string, int> in_flight_ ABSL_GUARDED_BY(mutex_);  // jobs that arrive, wait or run, by owner
   std::map<std::string, std::shared_ptr<RunningJob>> running_ ABSL_GUARDED_BY(mutex_);
   int places_taken_ ABSL_GUARDED_BY(mutex_) = 0;
+  int away_ ABSL_GUARDED_BY(mutex_) = 0;  // jobs that wait for a worker and do not give up
   std::vector<std::unique_ptr<Threads::Thread>> threads_;
   absl::Time next_expiry_ ABSL_GUARDED_BY(mutex_) = absl::InfiniteFuture();  // for which ExpireLoop waits
   SteadyCondVar expiry_changed_, claims_wanted_, parked_changed_;

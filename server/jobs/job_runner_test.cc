@@ -206,6 +206,104 @@ TEST_F(JobRunnerTest, AnyNumberOfJobsForADeviceThatIsNotThereStopsNobodyAndTheyG
   EXPECT_EQ(state_.store().GetJob(parked[0])->state, JobPhase::kCancelled);
 }
 
+TEST_F(JobRunnerTest, AJobThatHadBegunFailsInTheSameWordsWhenNoBuilderComes) {
+  max_away_ = 0;
+  std::atomic<int> compiled{0};
+  Make(1, [&](const ModelFiles& files, const CompileOptions& options, const CompileContext& context,
+              const std::string& path) {
+    ++compiled;
+    return FakeCompile(files, options, context, path);
+  });
+  Begin();
+  v1::SubmitRequest request = Model("build 1");
+  request.set_queue_timeout_ms(300);
+  const std::string id = Submit(request);
+  AwaitMessage(id, "no worker for cuda:sm_90; kinds attached: none; the job goes on afterwards");
+  const JobRow failed = AwaitEnd(id);
+  EXPECT_EQ(failed.error_code, static_cast<int>(absl::StatusCode::kFailedPrecondition));
+  EXPECT_THAT(failed.error_message, HasSubstr("no worker for cuda:sm_90; kinds attached: none; gave up after 300ms"));
+  EXPECT_EQ(failed.attempts, 0);
+  EXPECT_EQ(compiled, 1) << "it is not compiled again to fail";
+}
+
+TEST_F(JobRunnerTest, AJobThatHadBegunAndGaveItsPlaceUpIsCancelledLikeAnother) {
+  max_away_ = 0;
+  Make(1, FakeCompile);
+  Begin();
+  const std::string id = Submit(Model("build 1"));
+  AwaitMessage(id, "the job goes on afterwards");
+  ASSERT_TRUE(runner_->Cancel(id).ok());
+  EXPECT_EQ(AwaitEnd(id).state, JobPhase::kCancelled);
+  EXPECT_EQ(AwaitEnd(Submit(Model("ok"))).state, JobPhase::kSucceeded);
+}
+
+// One job was submitted before its device was known, an equal one afterwards.
+class LateDeviceTest : public JobRunnerTest {
+ protected:
+  void Attach() {
+    AttachedWorker worker;
+    worker.id = "w", worker.device.kind = "cpu";
+    worker.fingerprint = worker.device.Fingerprint();
+    worker.measure_kinds = {"cpu"};
+    ASSERT_TRUE(farm_.Register(worker).ok());
+  }
+  void MakeWithAGate() {
+    Make(1, [this](const ModelFiles& files, const CompileOptions& options, const CompileContext& context,
+                   const std::string& path) {
+      {
+        absl::MutexLock lock(&noted_mutex_);
+        noted_.push_back(files.model_name);
+        noted_mutex_.Await(absl::Condition(&open_));
+      }
+      return FakeCompile(files, options, context, path);
+    });
+    Begin();
+  }
+  void AwaitNoted(const std::string& model) {
+    absl::MutexLock lock(&noted_mutex_);
+    const auto is_noted = [&]() ABSL_NO_THREAD_SAFETY_ANALYSIS { return !noted_.empty() && noted_.back() == model; };
+    noted_mutex_.Await(absl::Condition(&is_noted));
+  }
+  void Open() {
+    absl::MutexLock lock(&noted_mutex_);
+    open_ = true;
+  }
+  bool open_ = false;
+};
+
+TEST_F(LateDeviceTest, WhoSubmitsTheSameAfterwardsJoins) {
+  MakeWithAGate();
+  const std::string early = Submit(Model("ok", "cpu"));
+  AwaitMessage(early, "no worker for cpu");
+  Attach();
+  AwaitNoted("ok");
+  const auto late = runner_->Submit(Model("ok", "cpu"), "me", [] { return false; });
+  EXPECT_TRUE(late->joined());
+  Open();
+  const JobRow job = AwaitEnd(early);
+  EXPECT_EQ(job.state, JobPhase::kSucceeded);
+  EXPECT_EQ(job.key, late->key());
+  EXPECT_THAT(Noted(), ElementsAre("ok"));
+}
+
+TEST_F(LateDeviceTest, WhoComesToBeTheSameWaitsForTheOther) {
+  MakeWithAGate();
+  const std::string early = Submit(Model("ok", "cpu"));
+  AwaitMessage(early, "no worker for cpu");
+  const std::string other = Submit(Model("ok other"));
+  AwaitNoted("ok other");  // and has the only place
+  Attach();
+  const std::string late = Submit(Model("ok", "cpu"));
+  EXPECT_EQ(state_.store().FindSubmission(late)->runs_as, late);
+  Open();
+  EXPECT_EQ(AwaitEnd(late).state, JobPhase::kSucceeded);
+  const JobRow job = AwaitEnd(early);
+  EXPECT_EQ(job.state, JobPhase::kSucceeded);
+  EXPECT_EQ(job.bundle_digest, AwaitEnd(late).bundle_digest);
+  EXPECT_EQ(job.key, AwaitEnd(late).key);
+  EXPECT_THAT(Noted(), ElementsAre("ok other", "ok"));
+}
+
 TEST_F(JobRunnerTest, AJobWaitsForADeviceAsLongAsItsMostPatientSubmission) {
   Make(1, FakeCompile);
   Begin();

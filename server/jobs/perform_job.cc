@@ -21,16 +21,8 @@ absl::StatusOr<AttachedWorker> JobRunner::DeviceFor(const v1::SubmitRequest& req
   ASSIGN_OR_RETURN(std::optional<AttachedWorker> device, KnownDevice(wish));
   if (!device.has_value()) {
     // It has gone since the job left the queue.
-    const std::string message = NoDeviceInWords(wish);
-    hooks.progress({"queued", 0, 0, message});
-    hooks.away(true);
-    device = farm_->AwaitDevice(wish, QueueTimeout(request), hooks.cancelled);
-    hooks.away(false);
-    if (hooks.cancelled()) return absl::CancelledError("cancelled");
-    if (!device.has_value()) {
-      return absl::FailedPreconditionError(
-          absl::StrCat(message, "; gave up after ", absl::FormatDuration(QueueTimeout(request))));
-    }
+    hooks.gives_up_for("");
+    return absl::CancelledError(NoDeviceInWords(wish));
   }
   if (const std::string choice = ChoiceInWords(wish, *device, farm_->OtherDevices(wish, device->fingerprint));
       !choice.empty()) {
@@ -75,17 +67,31 @@ absl::StatusOr<ResultRow> JobRunner::Compile(const ModelFiles& files, const Comp
   return ResultRow{key, bundle.digest, bundle.size_bytes, AccountToProto(account).SerializeAsString(), UnixMillisNow()};
 }
 
-absl::StatusOr<ResultRow> JobRunner::Perform(const std::string& job_id, const v1::SubmitRequest& request,
-                                             const std::string& folder, const Hooks& hooks, v1::Checks* checks) {
+absl::Status JobRunner::TakeKey(const std::string& key, const v1::SubmitRequest& request, const CompileOptions& options,
+                                const Hooks& hooks, JobRow* job) {
+  // A job whose key names a device keeps it, so that no two jobs wait for each other.
+  if (job->key == key || job->key != JobKey(request, options, "")) return absl::OkStatus();
+  ASSIGN_OR_RETURN(const std::string has_key, store_->GiveJobKey(job->claim(), key));
+  if (has_key != job->id) {
+    hooks.gives_up_for(has_key);
+    return absl::CancelledError(absl::StrCat("job ", has_key, " compiles the same"));
+  }
+  job->key = key;
+  return absl::OkStatus();
+}
+
+absl::StatusOr<ResultRow> JobRunner::Perform(JobRow* job, const v1::SubmitRequest& request, const std::string& folder,
+                                             const Hooks& hooks, v1::Checks* checks) {
   ASSIGN_OR_RETURN(const CompileOptions options, OptionsFromProto(request.options(), compiler_.planners));
   ASSIGN_OR_RETURN(const AttachedWorker device, DeviceFor(request, options.target, hooks));
   const std::string key = JobKey(request, options, device.fingerprint);
+  RETURN_IF_ERROR(TakeKey(key, request, options, hooks, job));
   RETURN_IF_ERROR(CheckChunksPresent(request, *artifacts_));
   ASSIGN_OR_RETURN(const ModelFiles files, AssembleModel(request, *artifacts_, folder));
-  FarmJob farm_job = MakeFarmJob(job_id, device, options, request);
+  FarmJob farm_job = MakeFarmJob(job->id, device, options, request);
   farm_job.cancelled = hooks.cancelled_by_user;
   farm_job.progress = hooks.progress;
-  farm_job.away = hooks.away;
+  farm_job.away = hooks.away, farm_job.gives_up = hooks.gives_up, farm_job.waited = hooks.waited;
   ASSIGN_OR_RETURN(std::optional<ResultRow> result, UsableResult(key, device));
   // A job that starts again with the server often needs nothing but a worker, which attaches a little later.
   if (result.has_value() && !IsAttached(device)) AwaitFirstWorker(WishOf(request, options.target), hooks.cancelled);

@@ -343,6 +343,7 @@ void Farm::Poll(FarmPoll poll) {
 
 void Farm::HungUp(const std::string& worker_id, const std::shared_ptr<std::atomic<bool>>& gone) {
   absl::MutexLock lock(&mutex_);
+  hung_up_ = true;
   Wake();
   const auto latest = latest_call_.find(worker_id);
   if (latest == latest_call_.end() || latest->second != gone) return;

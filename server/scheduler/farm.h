@@ -8,11 +8,13 @@
 
 #include <atomic>
 #include <functional>
+#include <list>
 #include <map>
 #include <memory>
 #include <optional>
 #include <set>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -76,6 +78,21 @@ struct FarmOutcome {
   std::string worker, toolchain;
 };
 
+// FarmLack: the worker for which a wait waits.
+struct FarmLack {
+  std::string kind = {};                     // of device
+  std::string requirement = {};              // that a worker has to offer; "": another builder for the kind
+  std::set<std::string> besides = {};        // requirements of the builders that are there and do not do
+  std::string words = {};                    // "no worker for cpu; kinds attached: none"
+  std::string failure = {};                  // how the job fails if nobody comes in time; "": it goes on without
+  absl::Duration waited = {}, timeout = {};  // so far, and at most
+
+  // By what it is, and not by how long it has lasted.
+  bool operator<(const FarmLack& other) const {
+    return std::tie(kind, requirement, besides) < std::tie(other.kind, other.requirement, other.besides);
+  }
+};
+
 struct FarmWait {
   std::function<bool()> cancelled;                                                // may be empty
   std::function<void(int64_t done, int64_t total, const std::string&)> progress;  // may be empty
@@ -84,6 +101,17 @@ struct FarmWait {
   // Called with true when there is no worker that could do the tasks, and with false when there is one or the wait
   // ends. May block. May be empty.
   std::function<void(bool)> away = {};
+  // Asked now and then while there is no such worker. True: the wait is given up, and fails with CANCELLED. May be
+  // empty.
+  std::function<bool(const FarmLack&)> gives_up = {};
+  // How long the job has waited before, by requirement. That is a part of `queue_timeout`.
+  std::map<std::string, absl::Duration> waited = {};
+  bool needs = false;  // the job fails without
+
+  absl::Duration WaitedFor(const std::string& requirement) const {
+    const auto before = waited.find(requirement);
+    return before == waited.end() ? absl::ZeroDuration() : before->second;
+  }
 };
 
 // Returns the rows (measurements, binaries) that are stored in the commit that ends the task. An error rejects the
@@ -164,13 +192,19 @@ class Farm {
   };
   Checks ChecksFor(const std::string& requirement, int threads) const;
 
+  // Rises whenever a worker comes, comes back, may have tasks again or describes itself anew: until then what nobody
+  // offered or fitted, nobody does.
+  int64_t Arrivals() const;
   // Counts attached workers, idle or not.
   int WorkersThatOffer(const std::string& requirement) const;
   // The attached builders for that kind, each once, trusted ones first, and otherwise in the order of their tokens.
   std::vector<FarmBuilder> Builders(const std::string& kind) const;
-  // Waits until `timeout` for a builder for that kind that `fits`.
+  // Waits for a builder for that kind that `fits`; `why` no other does, in words. Nothing where none comes in time, and
+  // where the wait is cancelled or given up.
   std::optional<FarmBuilder> AwaitBuilder(const std::string& kind, const std::function<bool(const FarmBuilder&)>& fits,
-                                          absl::Duration timeout, const std::function<bool()>& cancelled) const;
+                                          const std::string& why, const FarmWait& wait) const;
+  // Is what a wait lacked there now?
+  bool Has(const FarmLack& lack) const;
   // A line of the server's log.
   void Say(const LogLine& line) const { log_(line); }
   // Returns an attached worker, with its device model, that fits the wish. Among several devices it is the one with
@@ -219,6 +253,8 @@ class Farm {
   struct HeldPoll {
     FarmPoll poll;
     absl::Time until;
+    bool renewed = false;    // a heartbeat whose lease goes on
+    bool looked_at = false;  // by an earlier round
   };
   void Pump();
   // Runs one round: time, assignments, storing, answers. Nobody may see any effect of a round until its rows are on
@@ -238,8 +274,10 @@ class Farm {
     int failures_of_a_suspect = 0;
   };
   Round Decide();
+  // Answers the polls that need not wait on, and takes them out of the list.
+  void AnswerPolls(absl::Time now, std::list<HeldPoll>* polls, Round* round) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Returns nothing where the poll waits on.
-  std::optional<FarmAnswer> AnswerTo(const HeldPoll& held, bool renewed, absl::Time now, Round* round)
+  std::optional<FarmAnswer> AnswerTo(const HeldPoll& held, absl::Time now, Round* round)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Makes the calls until they are stored, or until the farm stops.
   absl::Status StoreRound(Round* round);
@@ -326,7 +364,12 @@ class Farm {
   std::function<bool()> draw_;
   mutable Judge judge_ ABSL_GUARDED_BY(mutex_);
   std::map<std::string, AttachedWorker> attached_ ABSL_GUARDED_BY(mutex_);
-  std::vector<HeldPoll> polls_ ABSL_GUARDED_BY(mutex_);
+  std::list<HeldPoll> polls_ ABSL_GUARDED_BY(mutex_);  // that came since the last round
+  // Those that wait on. A thousand idle workers have one each, so that a round looks at them only if it might answer
+  // one.
+  std::list<HeldPoll> held_ ABSL_GUARDED_BY(mutex_);
+  bool hung_up_ ABSL_GUARDED_BY(mutex_) = false;  // one of them has a caller that is gone
+  absl::Time held_looked_at_ ABSL_GUARDED_BY(mutex_) = absl::InfinitePast();
   std::map<std::string, std::shared_ptr<std::atomic<bool>>> latest_call_ ABSL_GUARDED_BY(mutex_);  // by worker
   absl::Time last_tick_ ABSL_GUARDED_BY(mutex_);
   mutable std::map<std::string, int> awaited_ ABSL_GUARDED_BY(mutex_);  // jobs that wait for a device, by kind

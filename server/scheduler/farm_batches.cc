@@ -16,6 +16,7 @@ struct Farm::Batch {
   std::vector<TaskRow> rows;                 // as they were added
   std::vector<std::optional<Final>> finals;  // once it is stored
   size_t done = 0;                           // tasks with a final row
+  std::string unserved;                      // a requirement that no worker offers
   absl::Status given_up;                     // why the others have none
 };
 
@@ -95,6 +96,7 @@ bool Farm::TakeFinals(absl::Time now, Batch* batch) {
     if (final == durable_.end()) {
       if (const auto [offered, is_new] = is_offered.try_emplace(batch->rows[i].requirement, true); is_new) {
         offered->second = scheduler_.SomebodyOffers(offered->first, now);
+        if (served && !offered->second) batch->unserved = offered->first;
         served = served && offered->second;
       }
       continue;
@@ -119,6 +121,7 @@ absl::Status Farm::AwaitFinals(const FarmWait& wait, Batch* batch) {
   const auto come_back = absl::MakeCleanup([&] { tell_away(false); });
   while (batch->done < all) {
     std::string message;
+    FarmLack lack{.kind = batch->tasks[0].device_kind, .timeout = wait.queue_timeout};
     {
       absl::MutexLock lock(&mutex_);
       const absl::Time now = clock_();
@@ -126,11 +129,13 @@ absl::Status Farm::AwaitFinals(const FarmWait& wait, Batch* batch) {
       if (TakeFinals(now, batch)) {
         unserved = AwakeTime(now);
       } else {
-        message =
-            absl::StrCat("no worker for ", batch->tasks[0].device_kind, "; kinds attached: ", AttachedKindsLocked());
-        if (unserved.passed() >= wait.queue_timeout) {
-          batch->given_up = absl::FailedPreconditionError(
-              absl::StrCat(message, "; gave up after ", absl::FormatDuration(wait.queue_timeout)));
+        message = absl::StrCat("no worker for ", lack.kind, "; kinds attached: ", AttachedKindsLocked());
+        const std::string failure = absl::StrCat(message, "; gave up after ", absl::FormatDuration(wait.queue_timeout));
+        lack.requirement = batch->unserved, lack.words = message;
+        if (wait.needs) lack.failure = failure;
+        lack.waited = wait.WaitedFor(lack.requirement) + unserved.passed();
+        if (lack.waited >= wait.queue_timeout) {
+          batch->given_up = absl::FailedPreconditionError(failure);
           return absl::OkStatus();
         }
       }
@@ -141,6 +146,7 @@ absl::Status Farm::AwaitFinals(const FarmWait& wait, Batch* batch) {
     }
     RETURN_IF_ERROR(MendPayloads(*batch));
     tell_away(!message.empty());
+    if (!message.empty() && wait.gives_up && wait.gives_up(lack)) return absl::CancelledError("the wait was given up");
     if (wait.cancelled && wait.cancelled()) return absl::CancelledError("cancelled");
     if (wait.progress && (batch->done != told_done || message != told_message)) {
       wait.progress(static_cast<int64_t>(batch->done), static_cast<int64_t>(all), message);

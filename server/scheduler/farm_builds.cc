@@ -104,7 +104,7 @@ std::vector<FarmToolchain::Group> FarmToolchain::GroupsOf(const std::vector<size
 }
 
 absl::StatusOr<std::vector<FarmOutcome>> FarmToolchain::Run(const std::vector<Group*>& groups,
-                                                            const std::vector<std::string>& requirements,
+                                                            const std::vector<std::string>& requirements, bool needs,
                                                             const Request& request) {
   std::vector<FarmTask> tasks;
   int64_t units = 0;
@@ -122,13 +122,12 @@ absl::StatusOr<std::vector<FarmOutcome>> FarmToolchain::Run(const std::vector<Gr
     units += static_cast<int64_t>(group.units.size());
     tasks.push_back(std::move(task));
   }
-  const FarmWait wait{job_.cancelled,
-                      [&](int64_t done, int64_t, const std::string& message) {
-                        int64_t units_done = 0;
-                        for (int64_t g = 0; g < done; ++g) units_done += static_cast<int64_t>(groups[g]->units.size());
-                        job_.progress({"build", units_done, units, message});
-                      },
-                      job_.queue_timeout, job_.away};
+  FarmWait wait = job_.Wait(job_.queue_timeout, [&](int64_t done, int64_t, const std::string& message) {
+    int64_t units_done = 0;
+    for (int64_t g = 0; g < done; ++g) units_done += static_cast<int64_t>(groups[g]->units.size());
+    job_.progress({"build", units_done, units, message});
+  });
+  wait.needs = needs && job_.needs_builds;
   return job_.farm->RunAll(tasks, wait);
 }
 
@@ -185,7 +184,9 @@ absl::StatusOr<bool> FarmToolchain::AskAnother(Group* group, Request* request) {
                            "one, which drops its binaries, or attach a third");
     if (!chosen.has_value()) {
       job_.progress({"build", 0, static_cast<int64_t>(group->units.size()), why});
-      chosen = job_.farm->AwaitBuilder(kind, helps, job_.queue_timeout, job_.cancelled);
+      FarmWait wait = job_.Wait(job_.queue_timeout);
+      wait.needs = job_.needs_builds;
+      chosen = job_.farm->AwaitBuilder(kind, helps, why, wait);
     }
     if (job_.cancelled && job_.cancelled()) return absl::CancelledError("cancelled");
     if (!chosen.has_value()) {
@@ -195,7 +196,8 @@ absl::StatusOr<bool> FarmToolchain::AskAnother(Group* group, Request* request) {
   }
   // By name, and once: it may be broken, or gone.
   group->asked.insert(chosen->Requirement());
-  ASSIGN_OR_RETURN(const std::vector<FarmOutcome> outcomes, Run({group}, {chosen->Requirement()}, *request));
+  ASSIGN_OR_RETURN(const std::vector<FarmOutcome> outcomes,
+                   Run({group}, {chosen->Requirement()}, /*needs=*/false, *request));
   group->error = outcomes[0].status;
   return true;
 }
@@ -244,7 +246,7 @@ absl::StatusOr<std::vector<std::string>> FarmToolchain::Build(absl::Span<const B
       requirements.push_back(trusted ? TrustedBuildRequirement(kind) : BuildRequirement(kind));
       first.push_back(&group);
     }
-    ASSIGN_OR_RETURN(const std::vector<FarmOutcome> outcomes, Run(first, requirements, request));
+    ASSIGN_OR_RETURN(const std::vector<FarmOutcome> outcomes, Run(first, requirements, /*needs=*/true, request));
     for (size_t g = 0; g < groups.size(); ++g) {
       groups[g].error = outcomes[g].status;
       // An untrusted builder's failure is no more believed than its binaries.

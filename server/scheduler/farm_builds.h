@@ -52,9 +52,10 @@ class FarmToolchain : public Toolchain {
   // Reads the binaries that count, of the units at these positions.
   absl::Status ReadKnown(const std::vector<size_t>& positions, Request* request);
   static std::vector<Group> GroupsOf(const std::vector<size_t>& positions, const Request& request);
-  // Runs a task for each group; the outcomes are parallel to them.
+  // Runs a task for each group; the outcomes are parallel to them. `needs`: as in FarmWait.
   absl::StatusOr<std::vector<FarmOutcome>> Run(const std::vector<Group*>& groups,
-                                               const std::vector<std::string>& requirements, const Request& request);
+                                               const std::vector<std::string>& requirements, bool needs,
+                                               const Request& request);
   // Gives the group to one more builder, if it needs one; false: what counts is settled.
   absl::StatusOr<bool> AskAnother(Group* group, Request* request);
   void NameDeviators(const Group& group, const Request& request);

@@ -18,6 +18,11 @@ int Farm::WorkersThatOffer(const std::string& requirement) const {
   return scheduler_.WorkersThatOffer(requirement, clock_());
 }
 
+int64_t Farm::Arrivals() const {
+  absl::MutexLock lock(&mutex_);
+  return scheduler_.arrivals();
+}
+
 std::vector<FarmBuilder> Farm::BuildersLocked(const std::string& kind) const {
   const absl::Time now = clock_();
   std::map<std::tuple<bool, std::string, std::string>, FarmBuilder> builders;
@@ -42,20 +47,45 @@ std::vector<FarmBuilder> Farm::Builders(const std::string& kind) const {
 
 std::optional<FarmBuilder> Farm::AwaitBuilder(const std::string& kind,
                                               const std::function<bool(const FarmBuilder&)>& fits,
-                                              absl::Duration timeout, const std::function<bool()>& cancelled) const {
+                                              const std::string& why, const FarmWait& wait) const {
+  FarmLack lack{.kind = kind, .words = why, .timeout = wait.queue_timeout};
+  if (wait.needs) {
+    lack.failure =
+        absl::StrCat(why, "; no other builder for ", kind, " came within ", absl::FormatDuration(wait.queue_timeout));
+  }
+  const absl::Duration before = wait.WaitedFor(lack.requirement);
   AwakeTime waited(clock_());
+  bool away = false;
+  const auto come_back = absl::MakeCleanup([&] {
+    if (away) wait.away(false);
+  });
   while (true) {
     {
       absl::MutexLock lock(&mutex_);
+      lack.besides.clear();
       for (const FarmBuilder& builder : BuildersLocked(kind)) {
         if (fits(builder)) return builder;
+        lack.besides.insert(builder.Requirement());
       }
       waited.Look(clock_());
-      if (waited.passed() >= timeout || stopping_) return std::nullopt;
-      threads_->WaitFor(&changed_, &mutex_, std::min(timeout - waited.passed(), absl::Milliseconds(100)));
+      lack.waited = before + waited.passed();
+      if (lack.waited >= lack.timeout || stopping_) return std::nullopt;
+      if (away || !wait.away) {
+        threads_->WaitFor(&changed_, &mutex_, std::min(lack.timeout - lack.waited, absl::Milliseconds(100)));
+      }
     }
-    if (cancelled && cancelled()) return std::nullopt;
+    if (wait.away && !std::exchange(away, true)) wait.away(true);
+    if (wait.cancelled && wait.cancelled()) return std::nullopt;
+    if (wait.gives_up && wait.gives_up(lack)) return std::nullopt;
   }
+}
+
+bool Farm::Has(const FarmLack& lack) const {
+  absl::MutexLock lock(&mutex_);
+  if (!lack.requirement.empty()) return scheduler_.SomebodyOffers(lack.requirement, clock_());
+  const std::vector<FarmBuilder> builders = BuildersLocked(lack.kind);
+  return std::any_of(builders.begin(), builders.end(),
+                     [&](const FarmBuilder& builder) { return lack.besides.count(builder.Requirement()) == 0; });
 }
 
 std::map<std::string, std::vector<const AttachedWorker*>> Farm::DevicesLocked(const DeviceWish& wish) const {

@@ -70,7 +70,7 @@ absl::StatusOr<std::string> FarmPlans::Measure(const PlanQuestion& reference, ab
   task.timeout = kTimeout;
   task.threads = job_.threads;
   job_.progress({"compare", 0, 0, absl::StrCat("running ", open.size() + 1, " plans in turns")});
-  const FarmWait wait{job_.cancelled, nullptr, std::min(job_.queue_timeout, kQueueTimeout), job_.away};
+  const FarmWait wait = job_.Wait(std::min(job_.queue_timeout, kQueueTimeout));
   ASSIGN_OR_RETURN(const std::vector<FarmOutcome> outcomes, job_.farm->RunAll({task}, wait));
   if (!outcomes[0].status.ok()) return std::string(outcomes[0].status.message());
   v1::MeasureResults results;

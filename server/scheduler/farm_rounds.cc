@@ -41,25 +41,20 @@ Farm::Round Farm::Decide() {
   // first, and nobody loses a lease for calls that this server could not take.
   if (const absl::Duration late = now - last_tick_; late > scheduler_.config().heartbeat) scheduler_.Extend(late);
   last_tick_ = now;
-  std::vector<bool> renewed;
-  for (const HeldPoll& held : polls_) {
+  for (HeldPoll& held : polls_) {
     const FarmPoll& poll = held.poll;
-    renewed.push_back(poll.IsHeartbeat() &&
-                      scheduler_.Renew(poll.worker_id, poll.task_id, poll.fence, poll.stage, now));
+    held.renewed = poll.IsHeartbeat() && scheduler_.Renew(poll.worker_id, poll.task_id, poll.fence, poll.stage, now);
   }
   scheduler_.Tick(now);
   LookAtWindows(&round);
   SettleStranded(now);
-  std::vector<HeldPoll> still_held;
-  for (size_t i = 0; i < polls_.size(); ++i) {
-    std::optional<FarmAnswer> answer = AnswerTo(polls_[i], renewed[i], now, &round);
-    if (answer.has_value()) {
-      round.answers.emplace_back(std::move(polls_[i].poll.reply), *std::move(answer));
-    } else {
-      still_held.push_back(std::move(polls_[i]));
-    }
+  const bool due = now - held_looked_at_ >= kPumpInterval || now < held_looked_at_;
+  if (const bool chance = scheduler_.TakeChance(); chance || hung_up_ || round.stopping || due) {
+    hung_up_ = false, held_looked_at_ = now;
+    AnswerPolls(now, &held_, &round);
   }
-  polls_ = std::move(still_held);
+  AnswerPolls(now, &polls_, &round);
+  held_.splice(held_.end(), polls_);
   round.rows = scheduler_.TakeChanged();
   for (const TaskRow& row : round.rows) {
     auto accepted = accepted_.extract(row.state == TaskPhase::kDone ? row.id : "");
@@ -71,14 +66,27 @@ Farm::Round Farm::Decide() {
   return round;
 }
 
-std::optional<FarmAnswer> Farm::AnswerTo(const HeldPoll& held, bool renewed, absl::Time now, Round* round) {
+void Farm::AnswerPolls(absl::Time now, std::list<HeldPoll>* polls, Round* round) {
+  for (auto held = polls->begin(); held != polls->end();) {
+    std::optional<FarmAnswer> answer = AnswerTo(*held, now, round);
+    if (!answer.has_value()) {
+      held->looked_at = true;
+      ++held;
+      continue;
+    }
+    round->answers.emplace_back(std::move(held->poll.reply), *std::move(answer));
+    held = polls->erase(held);
+  }
+}
+
+std::optional<FarmAnswer> Farm::AnswerTo(const HeldPoll& held, absl::Time now, Round* round) {
   const FarmPoll& poll = held.poll;
   FarmAnswer answer;
   if (poll.IsHeartbeat()) {
-    if (renewed && scheduler_.Holds(poll.worker_id, poll.task_id, poll.fence)) {
+    if (held.renewed && scheduler_.Holds(poll.worker_id, poll.task_id, poll.fence)) {
       answer.task = *scheduler_.Find(poll.task_id);
     }
-  } else if (!round->stopping && !poll.gone->load()) {
+  } else if (!round->stopping && !poll.gone->load() && (!held.looked_at || scheduler_.HasQueued())) {
     answer.task = scheduler_.Assign(poll.worker_id, now);
     if (answer.task.has_value()) {
       round->leased.push_back(TaskLine(LogLevel::kDebug, "task leased", *answer.task, poll.worker_id));

@@ -87,7 +87,7 @@ absl::StatusOr<FarmOutcome> RunModelOnFarm(const FarmJob& job, const v1::ModelRu
   task.key = Sha256Hex(absl::StrCat("model run ", job.threads, " ", task.requirement, ":", task.payload));
   task.description = description;
   task.timeout = kModelRunTimeout;
-  const FarmWait wait{job.cancelled, nullptr, std::min(job.queue_timeout, kMeasureQueueTimeout), job.away};
+  const FarmWait wait = job.Wait(std::min(job.queue_timeout, kMeasureQueueTimeout));
   ASSIGN_OR_RETURN(std::vector<FarmOutcome> outcomes, job.farm->RunAll({task}, wait));
   return std::move(outcomes[0]);
 }
@@ -154,11 +154,10 @@ absl::Status FarmOracle::Measure(absl::Span<const LatencyQuestion> questions, co
   for (size_t i : open) keys.push_back(questions[i].key);
   ASSIGN_OR_RETURN(std::vector<std::string> bundles, bundler.MakeBundles(keys));
   const MeasureTasks measure = TasksFor(job_, questions, open, std::move(bundles));
-  const FarmWait wait{job_.cancelled,
-                      [&](int64_t done, int64_t total, const std::string& message) {
-                        job_.progress({"profiling", done, total, message});
-                      },
-                      std::min(job_.queue_timeout, kMeasureQueueTimeout), job_.away};
+  const FarmWait wait = job_.Wait(std::min(job_.queue_timeout, kMeasureQueueTimeout),
+                                  [&](int64_t done, int64_t total, const std::string& message) {
+                                    job_.progress({"profiling", done, total, message});
+                                  });
   ASSIGN_OR_RETURN(const std::vector<FarmOutcome> outcomes, job_.farm->RunAll(measure.tasks, wait));
   ASSIGN_OR_RETURN(const auto measured, job_.store->MedianLatencies(keys));
   // If nothing was ever measured, the worker cannot measure; the kernel is not the reason.

@@ -9,7 +9,9 @@
 
 #include <atomic>
 #include <functional>
+#include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "compiler/cost/latency_oracle.h"
@@ -38,9 +40,18 @@ struct FarmJob {
   absl::Duration queue_timeout = absl::Minutes(10);
   std::function<bool()> cancelled;
   std::function<void(const ProgressEvent&)> progress;
-  std::function<void(bool)> away = {};  // FarmWait::away
+  // As in FarmWait:
+  std::function<void(bool)> away = {};
+  std::function<bool(const FarmLack&)> gives_up = {};
+  std::map<std::string, absl::Duration> waited = {};
   // One in so many tasks of a trusted builder is also given to another one with the same toolchain; 0: none.
   int check_one_build_in = 32;
+  bool needs_builds = true;  // the job fails without a builder
+
+  FarmWait Wait(absl::Duration timeout,
+                std::function<void(int64_t done, int64_t total, const std::string&)> told = nullptr) const {
+    return {cancelled, std::move(told), timeout, away, gives_up, waited};
+  }
 };
 
 class FarmOracle : public LatencyOracle {

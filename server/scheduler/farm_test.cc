@@ -301,6 +301,37 @@ TEST_F(FarmTest, WithoutAWorkerItSaysSoAndGivesUp) {
   }
 }
 
+TEST_F(FarmTest, WhatAJobHasWaitedBeforeIsAPartOfItsWait) {
+  farm_.Start();
+  FarmWait wait;
+  wait.queue_timeout = absl::Minutes(1);
+  wait.waited[Task("a").requirement] = absl::Minutes(1);
+  const auto outcomes = farm_.RunAll({Task("a")}, wait);
+  ASSERT_TRUE(outcomes.ok()) << outcomes.status();
+  EXPECT_THAT(std::string(outcomes->front().status.message()), HasSubstr("gave up after 1m"));
+}
+
+TEST_F(FarmTest, AWaitThatIsGivenUpSaysWhatItLacks) {
+  farm_.Start();
+  FarmWait wait;
+  std::vector<std::string> told;
+  FarmLack lack;
+  wait.away = [&](bool away) { told.push_back(away ? "away" : "back"); };
+  wait.gives_up = [&](const FarmLack& lacks) {
+    told.push_back("asked");
+    lack = lacks;
+    return true;
+  };
+  wait.needs = true;
+  EXPECT_EQ(farm_.RunAll({Task("a")}, wait).status().code(), absl::StatusCode::kCancelled);
+  EXPECT_THAT(told, ::testing::ElementsAre("away", "asked", "back"));
+  EXPECT_EQ(lack.requirement, BuildRequirement("cpu"));
+  EXPECT_THAT(lack.failure, HasSubstr("no worker for cpu; kinds attached: none; gave up after 10m"));
+  EXPECT_FALSE(farm_.Has(lack));
+  Attach();
+  EXPECT_TRUE(farm_.Has(lack));
+}
+
 TEST_F(FarmTest, WhoCancelsGetsNoOutcomeAndReleasesTheTasks) {
   farm_.Start();
   FarmWait wait;

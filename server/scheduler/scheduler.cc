@@ -30,6 +30,7 @@ void Scheduler::Change(LiveTask& task, TaskPhase state, absl::Time now) {
     }
   }
   task.waits = waits;
+  chance_ = chance_ || waits;
   task.row.state = state;
   if (IsFinalTask(task.row)) by_key_.erase(task.row.key);
   changed_.insert(task.row.id);
@@ -37,6 +38,7 @@ void Scheduler::Change(LiveTask& task, TaskPhase state, absl::Time now) {
 
 void Scheduler::AddWaiter(LiveTask& task, const std::string& job) {
   task.jobs.push_back(job);
+  chance_ = chance_ || task.waits;
   if (task.waits) queue_.Push(job, task.row.requirement, task.order, task.row.id);
 }
 
@@ -234,6 +236,7 @@ void Scheduler::GivePayload(const std::string& task_id, const std::string& diges
   if (!task.lacks_payload && task.row.payload_digest == digest) return;
   task.lacks_payload = false;
   task.row.payload_digest = digest, task.row.payload_bytes = size_bytes;
+  chance_ = true;
   changed_.insert(task_id);
 }
 
@@ -349,6 +352,8 @@ void Scheduler::Tick(absl::Time now) {
     tasks_.erase(task);
     return true;
   });
+  if (now < forget_at_) return;
+  forget_at_ = now + config_.lease / 10;
   for (auto it = workers_.begin(); it != workers_.end();) {
     const bool gone = it->second.view.task_id.empty() && now - it->second.view.last_seen > 10 * config_.lease;
     it = gone ? workers_.erase(it) : std::next(it);

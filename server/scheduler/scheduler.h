@@ -138,6 +138,12 @@ class Scheduler {
   // Returns the task that this worker shall run: its leased task (delivered again in case the answer was lost), else
   // the queued task that fits and whose turn it is, else nothing.
   std::optional<TaskRow> Assign(const std::string& worker_id, absl::Time now);
+  bool HasQueued() const { return !queue_.empty(); }  // tasks that somebody waits for
+  // Has anything happened since the last call by which a worker that Assign gave nothing might get something? Time that
+  // passes is nothing that happens: ask all of them now and then.
+  bool TakeChance() { return std::exchange(chance_, false); }
+  // Rises when a worker comes, comes back or may have tasks again, or describes itself anew.
+  int64_t arrivals() const { return arrivals_; }
   // Enforces the limits. Forgets idle workers that were not seen for ten lease periods, and tasks from before a restart
   // that nobody asked for. Renew first whatever has arrived.
   void Tick(absl::Time now);
@@ -222,6 +228,9 @@ class Scheduler {
   std::vector<TaskRow> forgotten_changes_;  // changed rows of tasks that are already forgotten
   SchedulerCounts counts_;
   std::vector<std::string> suspects_;
+  bool chance_ = false;
+  int64_t arrivals_ = 0;
+  absl::Time forget_at_ = absl::InfinitePast();  // workers
 };
 
 }  // namespace fusion

@@ -1,6 +1,9 @@
 #include "server/scheduler/scheduler.h"
 
+#include <functional>
 #include <map>
+#include <optional>
+#include <random>
 #include <set>
 #include <string>
 #include <vector>
@@ -430,6 +433,8 @@ TEST_F(SchedulerTest, ARestoredLeaseOutlastsTheLongestPauseOfItsWorker) {
   const TaskRow row = *scheduler_.Find(a);
   // Workers of 0.1.0 call again after up to 22.5 s.
   static_assert(kLongestReconnectPauseMs <= 22500);
+  // An idle worker has time to call again before it counts as lost.
+  EXPECT_LE(absl::Milliseconds(kIdlePollMs) + absl::Seconds(15), 2 * SchedulerConfig().lease);
   Scheduler restarted({}, row.fence);
   restarted.Restore(row, now_);
   restarted.Add(row, now_);
@@ -461,6 +466,96 @@ TEST_F(SchedulerTest, TasksFromBeforeARestartThatNobodyWantsLeaveAndAreNotCounte
   }
   EXPECT_THAT(left, testing::ElementsAre("t-leased", "t-queued"));
   EXPECT_EQ(State("t-wanted"), TaskPhase::kQueued);
+}
+
+TEST_F(SchedulerTest, ArrivalsAreCountedAndCallsOfWorkersThatAreThereAreNone) {
+  const auto arrives = [&](const std::function<void()>& happens) {
+    const int64_t before = scheduler_.arrivals();
+    happens();
+    return scheduler_.arrivals() > before;
+  };
+  EXPECT_TRUE(arrives([&] { Seen("w"); }));
+  now_ += absl::Seconds(20);
+  EXPECT_FALSE(arrives([&] { Seen("w"); })) << "it calls again";
+  EXPECT_FALSE(arrives([&] { Seen("w", /*draining=*/true); }));
+  EXPECT_TRUE(arrives([&] { Seen("w"); })) << "it drains no longer";
+  scheduler_.Disconnected("w", now_);
+  EXPECT_TRUE(arrives([&] { Seen("w"); })) << "it is back";
+  now_ += absl::Seconds(61);
+  EXPECT_TRUE(arrives([&] { Seen("w"); })) << "it was lost";
+  scheduler_.KeepFromTasks("w", true);
+  EXPECT_TRUE(arrives([&] { scheduler_.KeepFromTasks("w", false); }));
+  EXPECT_TRUE(arrives([&] { scheduler_.Seen("w", {"measure:cpu", "build:cpu"}, false, now_); })) << "it offers more";
+}
+
+// Farm asks the workers that wait only when there is a chance.
+TEST_F(SchedulerTest, WhoGetsNothingGetsNothingUntilThereIsAChance) {
+  std::mt19937 random(1);
+  const auto below = [&](int n) { return static_cast<int>(random() % static_cast<unsigned>(n)); };
+  const auto any_worker = [&] { return absl::StrCat("w", below(5)); };
+  std::vector<std::string> tasks;
+  std::map<std::string, TaskRow> held;  // by worker
+  std::set<std::string> waiting;        // workers that got nothing
+  int without_a_chance = 0;
+  for (int step = 0; step < 20000; ++step) {
+    const std::string worker = any_worker();
+    const auto lease = held.find(worker);
+    switch (below(9)) {
+      case 0:
+        tasks.push_back(Add(absl::StrCat("task ", step)));
+        break;
+      case 1:
+        Seen(worker, below(4) == 0);
+        scheduler_.SetSource(worker, absl::StrCat("source ", (worker[1] - '0') % 2));
+        waiting.erase(worker);  // its poll is a new one
+        break;
+      case 2:
+        scheduler_.Disconnected(worker, now_);
+        waiting.erase(worker);
+        break;
+      case 3:
+        scheduler_.KeepFromTasks(worker, below(2) == 0);
+        break;
+      case 4:
+        if (!tasks.empty()) {
+          const std::string& task = tasks[random() % tasks.size()];
+          if (below(2) == 0) {
+            scheduler_.Release(task, now_);
+          } else if (scheduler_.TakesPayload(task)) {
+            scheduler_.GivePayload(task, absl::StrCat("payload ", step), 1);
+          }
+        }
+        break;
+      default: {
+        if (lease == held.end()) break;
+        const TaskRow task = lease->second;
+        held.erase(lease);
+        const int how = below(4);
+        if (how == 0) (void)scheduler_.Complete(worker, task.id, task.fence, now_);
+        if (how == 1) (void)scheduler_.Fail(worker, task.id, task.fence, absl::UnavailableError("no"), now_);
+        if (how == 2) (void)scheduler_.Again(worker, task.id, task.fence, "alone", false, now_);
+        if (how == 3) (void)scheduler_.LosePayload(worker, task.id, task.fence, now_);
+        waiting.erase(worker);
+      }
+    }
+    const bool chance = scheduler_.TakeChance();
+    for (int w = 0; w < 5; ++w) {
+      const std::string id = absl::StrCat("w", w);
+      if (held.count(id) > 0) continue;
+      const bool waited = waiting.count(id) > 0;
+      const std::optional<TaskRow> task = scheduler_.Assign(id, now_);
+      if (task.has_value()) {
+        ASSERT_TRUE(chance || !waited) << "step " << step;
+        held[id] = *task;
+        waiting.erase(id);
+      } else {
+        waiting.insert(id);
+        without_a_chance += !chance && waited;
+      }
+    }
+    (void)scheduler_.TakeChanged();
+  }
+  EXPECT_GT(without_a_chance, 1000);
 }
 
 TEST_F(SchedulerTest, DisconnectedAndSilentWorkersDoNotCount) {

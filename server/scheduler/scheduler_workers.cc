@@ -9,9 +9,12 @@ void Scheduler::Seen(const std::string& worker_id, std::set<std::string> offers,
   const auto [entry, is_new] = workers_.try_emplace(worker_id);
   LiveWorker& worker = entry->second;
   worker.view.id = worker_id;
+  const bool was_ready = !is_new && !worker.view.draining && IsLive(worker.view, now) && worker.view.offers == offers;
   worker.view.offers = std::move(offers);
   worker.says_draining = draining;
   worker.view.draining = draining || worker.kept_from_tasks;
+  if (!was_ready && !worker.view.draining) ++arrivals_;
+  if (worker.view.draining) chance_ = true;  // of a task that it has tried
   worker.view.last_seen = now;
   worker.connected = true;
   if (is_new) {  // may hold a lease from before a restart
@@ -26,6 +29,8 @@ void Scheduler::KeepFromTasks(const std::string& worker_id, bool keep) {
   if (it == workers_.end()) return;
   it->second.kept_from_tasks = keep;
   it->second.view.draining = it->second.says_draining || keep;
+  chance_ = true;
+  ++arrivals_;
 }
 
 void Scheduler::SetSource(const std::string& worker_id, const std::string& source) {
@@ -35,7 +40,9 @@ void Scheduler::SetSource(const std::string& worker_id, const std::string& sourc
 
 void Scheduler::Disconnected(const std::string& worker_id, absl::Time now) {
   auto it = workers_.find(worker_id);
-  if (it != workers_.end()) it->second.connected = false, it->second.gone_at = now;
+  if (it == workers_.end()) return;
+  it->second.connected = false, it->second.gone_at = now;
+  chance_ = true;  // of tasks that it has tried
 }
 
 void Scheduler::Compare(const std::string& worker_id, const std::string& key) {

@@ -50,7 +50,7 @@ void TaskQueue::ForgetJob(const std::string& id) {
 void TaskQueue::Push(const std::string& id, const std::string& requirement, int64_t order, const std::string& task) {
   Job& job = jobs_[id];
   if (job.tasks.empty()) Enter(id, job);
-  job.tasks[requirement][order] = task;
+  if (job.tasks[requirement].insert_or_assign(order, task).second) ++waiting_[requirement];
 }
 
 void TaskQueue::Remove(const std::string& id, const std::string& requirement, int64_t order) {
@@ -58,6 +58,7 @@ void TaskQueue::Remove(const std::string& id, const std::string& requirement, in
   if (job == jobs_.end()) return;
   const auto tasks = job->second.tasks.find(requirement);
   if (tasks == job->second.tasks.end() || tasks->second.erase(order) == 0) return;
+  if (const auto waiting = waiting_.find(requirement); --waiting->second == 0) waiting_.erase(waiting);
   if (!tasks->second.empty()) return;
   job->second.tasks.erase(tasks);
   if (!job->second.tasks.empty()) return;
@@ -82,8 +83,14 @@ TaskQueue::Candidate TaskQueue::FirstOf(const std::string& id, const Job& job,
   return first;
 }
 
+bool TaskQueue::Holds(const std::set<std::string>& requirements) const {
+  return !waiting_.empty() && std::any_of(requirements.begin(), requirements.end(),
+                                          [&](const std::string& one) { return waiting_.count(one) > 0; });
+}
+
 std::string TaskQueue::Take(const std::set<std::string>& requirements,
                             absl::FunctionRef<bool(const std::string&)> may_run) {
+  if (!Holds(requirements)) return "";
   const Owner* chosen = nullptr;
   int64_t ends = 0;                   // the turn of the chosen owner
   std::vector<Candidate> candidates;  // of the chosen owner; the one that is taken is the first

@@ -39,6 +39,9 @@ class TaskQueue {
   // Returns the task whose turn it is among those with one of these requirements that `may_run` accepts, and counts the
   // turn; "" if there is none. The caller removes the task, for all of its jobs.
   std::string Take(const std::set<std::string>& requirements, absl::FunctionRef<bool(const std::string&)> may_run);
+  // Does a task wait with one of these requirements, or at all?
+  bool Holds(const std::set<std::string>& requirements) const;
+  bool empty() const { return waiting_.empty(); }
 
  private:
   using Tasks = std::map<int64_t, std::string>;  // by order
@@ -74,7 +77,8 @@ class TaskQueue {
   static constexpr int64_t kTurn = 720720;  // the virtual time of a turn, which many numbers divide
   static int64_t PartOf(const Job& job);
 
-  int64_t now_ = 0;  // virtual time: when the turn of the task that was taken last began
+  std::map<std::string, int64_t> waiting_;  // how often a task waits for a job's sake, by requirement; none is 0
+  int64_t now_ = 0;                         // virtual time: when the turn of the task that was taken last began
   std::map<std::string, Job> jobs_;
   std::map<std::string, Owner> owners_;  // those with tasks, or whose turns are not over
 };

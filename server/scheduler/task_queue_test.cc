@@ -102,6 +102,19 @@ TEST_F(TaskQueueTest, ASharedTaskComesWithItsBestJobAndOnce) {
   EXPECT_EQ(TakeAll(), "b1 c1 a1");
 }
 
+TEST_F(TaskQueueTest, ItKnowsWhatTheTasksRequire) {
+  EXPECT_TRUE(queue_.empty());
+  Push("a", 2), Push("b", 1, "cuda");
+  Join("a1", "b");
+  EXPECT_TRUE(queue_.Holds({"cpu", "tpu"}));
+  EXPECT_FALSE(queue_.Holds({"tpu"}));
+  EXPECT_EQ(Take({"cuda"}), "b1");
+  EXPECT_FALSE(queue_.Holds({"cuda"}));
+  EXPECT_EQ(TakeAll(), "a1 a2");
+  EXPECT_FALSE(queue_.Holds({"cpu"}));
+  EXPECT_TRUE(queue_.empty());
+}
+
 TEST_F(TaskQueueTest, TasksThatTheWorkerCannotRunAreLeftInPlace) {
   Push("a", 2), Push("b", 1, "gpu"), Push("c", 1);
   EXPECT_EQ(Take({"gpu"}), "b1");

@@ -73,6 +73,15 @@ absl::Status MemoryStore::FailJobAttempt(const JobClaim& claim, const std::strin
   return Held(held, claim.job);
 }
 
+absl::StatusOr<std::string> MemoryStore::GiveJobKey(const JobClaim& claim, const std::string& key) {
+  RETURN_IF_ERROR(Held(!claim.claimant.empty() && claims_.Holds(claim), claim.job));
+  for (const auto& [id, other] : jobs_) {
+    if (other.row.key == key && IsUnfinished(id)) return id;
+  }
+  jobs_.at(claim.job).row.key = key;
+  return claim.job;
+}
+
 absl::Status MemoryStore::ReleaseJob(const JobClaim& claim, const std::string& event) {
   const bool held = claims_.Release(claim);
   if (held) jobs_.at(claim.job).events.push_back(event);

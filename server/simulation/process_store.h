@@ -46,6 +46,9 @@ class ProcessStore : public testing::ForwardingStore {
   absl::Status FailJobAttempt(const JobClaim& claim, const std::string& event) override {
     return Commit([&] { return store_->FailJobAttempt(claim, event); });
   }
+  absl::StatusOr<std::string> GiveJobKey(const JobClaim& claim, const std::string& key) override {
+    return Commit([&] { return store_->GiveJobKey(claim, key); });
+  }
   absl::Status ReleaseJob(const JobClaim& claim, const std::string& event) override {
     return Commit([&] { return store_->ReleaseJob(claim, event); });
   }

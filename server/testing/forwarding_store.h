@@ -28,6 +28,9 @@ class ForwardingStore : public Store {
   absl::Status FailJobAttempt(const JobClaim& claim, const std::string& event) override {
     return store_->FailJobAttempt(claim, event);
   }
+  absl::StatusOr<std::string> GiveJobKey(const JobClaim& claim, const std::string& key) override {
+    return store_->GiveJobKey(claim, key);
+  }
   absl::Status ReleaseJob(const JobClaim& claim, const std::string& event) override {
     return store_->ReleaseJob(claim, event);
   }

@@ -129,8 +129,8 @@ v1::WorkerInfo CpuWorkerInfo(const std::string& name) {
   return info;
 }
 
-FakeWorker::FakeWorker(const std::string& address, const std::string& name, Behaviour behaviour)
-    : client_(address), name_(name), behaviour_(std::move(behaviour)), thread_([this] { Loop(); }) {
+FakeWorker::FakeWorker(const std::string& address, v1::WorkerInfo info, Behaviour behaviour)
+    : client_(address), info_(std::move(info)), behaviour_(std::move(behaviour)), thread_([this] { Loop(); }) {
   attached_.WaitForNotification();
 }
 
@@ -197,8 +197,8 @@ void FakeWorker::AwaitServer() {
 
 void FakeWorker::Loop() {
   v1::SynchronizeRequest request;
-  request.set_worker_id("worker-" + name_);
-  *request.mutable_info() = CpuWorkerInfo(name_);
+  request.set_worker_id("worker-" + info_.name());
+  *request.mutable_info() = info_;
   request.set_max_wait_ms(0);  // the first call attaches the worker and is answered at once
   while (!stopping_) {
     grpc::ClientContext context;

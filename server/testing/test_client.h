@@ -52,7 +52,9 @@ class FakeWorker {
  public:
   using Behaviour = std::function<v1::TaskResult(const v1::Task&, const std::string& payload)>;
   // Returns when the server knows the worker.
-  FakeWorker(const std::string& address, const std::string& name, Behaviour behaviour = Good);
+  FakeWorker(const std::string& address, const std::string& name, Behaviour behaviour = Good)
+      : FakeWorker(address, CpuWorkerInfo(name), std::move(behaviour)) {}
+  FakeWorker(const std::string& address, v1::WorkerInfo info, Behaviour behaviour = Good);
   ~FakeWorker();
 
   // Builds "bin(<source>)" and measures 1000 ns; a whole model runs 1.5 times as long unfused, and is right; plan p takes
@@ -66,7 +68,7 @@ class FakeWorker {
   void AwaitServer();
 
   TestClient client_;
-  const std::string name_;
+  const v1::WorkerInfo info_;
   const Behaviour behaviour_;
   std::atomic<int> builds_{0}, measurements_{0};
   std::atomic<bool> stopping_{false};

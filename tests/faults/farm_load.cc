@@ -25,6 +25,7 @@
 #include "runtime/base/status_macros.h"
 #include "server/server.h"
 #include "server/testing/fake_compile.h"
+#include "worker/lease/worker_channel.h"
 #include "worker/simulated/simulated_device.h"
 
 namespace fusion {
@@ -98,7 +99,7 @@ std::string Result(const std::string& payload) {
 
 // Does each task at once. A worker that cannot reach the server tries again.
 void Work(const std::string& address, const v1::WorkerInfo& info, int number, const std::atomic<bool>& stopping) {
-  grpc::ChannelArguments arguments;
+  grpc::ChannelArguments arguments = WorkerChannelArguments();
   arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);  // a connection of its own
   const auto channel = grpc::CreateCustomChannel(address, grpc::InsecureChannelCredentials(), arguments);
   const auto worker = v1::Worker::NewStub(channel);
@@ -107,7 +108,7 @@ void Work(const std::string& address, const v1::WorkerInfo& info, int number, co
   request.set_worker_id(absl::StrCat("load-", getpid(), "-", number));
   *request.mutable_info() = info;
   request.mutable_info()->set_name(absl::StrCat("load", number));
-  request.set_max_wait_ms(20000);  // as fusion-worker does
+  request.set_max_wait_ms(kIdlePollMs);
   while (!stopping) {
     grpc::ClientContext context;
     v1::SynchronizeResponse response;

@@ -148,6 +148,27 @@ class CompileProcessTest(unittest.TestCase):
         self.assertIn("cancelled", err)
         self.assertEqual(self.job(server, "bad.onnx")["state"], "cancelled")
 
+    def test_few_compilations_wait_for_a_builder_and_all_go_on_when_it_comes(self):
+        server = self.server("--no-local-worker", wait_for_worker=False)
+        def attach(*args):
+            worker = server.start_worker("--kinds=sim", "--simulated-measurement=1ms", *args)
+            self.addCleanup(worker.wait)
+            self.addCleanup(worker.kill)
+        attach("--no-build")
+        server.wait_until(server.workers, "the worker is attached")
+        for number in range(10):
+            (server.folder / ("model%d.onnx" % number)).write_bytes(onnx_model.mlp(seed=10 + number))
+            done = server.ctl("submit", "model%d.onnx" % number, "--target", "sim", "--tune", "off", "--detach")
+            self.assertEqual(done.code, 0, done)
+        states = lambda: sorted(job["state"] for job in server.ctl("job", "list", "-o", "json").json()["jobs"])
+        gave_up = lambda: server.log_text().count("gives its place up")
+        server.wait_until(lambda: gave_up() >= 6, "all but four have ended their compilation")
+        server.wait_until(lambda: states() == ["queued"] * 6 + ["running"] * 4, "four wait with theirs")
+        server.wait_until(lambda: len(compilers_of(server)) <= 4, "the processes are gone")
+        attach()
+        server.wait_until(lambda: states() == ["succeeded"] * 10, "all go on")
+        self.assertNotIn("tried once more", server.log_text())
+
     def test_a_killed_server_takes_compilations_along_and_no_attempt_counts(self):
         server = self.server("--compile-program", self.faulty("bad.onnx:plan:loop"))
         submit = server.start_ctl("submit", "bad.onnx", "--tune", "off", "-o", "bad.fusion")

@@ -7,6 +7,7 @@
 #include "proto/channel/channel.h"
 #include "proto/worker.grpc.pb.h"
 #include "worker/lease/transport.h"
+#include "worker/lease/worker_channel.h"
 
 namespace fusion {
 namespace {
@@ -20,13 +21,7 @@ void SetDeadline(grpc::ClientContext* context, absl::Duration timeout) {
 class GrpcTransport : public Transport {
  public:
   explicit GrpcTransport(const Endpoint& server) : server_(server) {
-    grpc::ChannelArguments arguments;
-    // The short pauses let the worker find a restarted server within seconds.
-    arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 100);
-    arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, 5000);  // the time that a handshake may take
-    arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 3000);
-    arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, 30000);
-    auto channel = MakeChannel(server, arguments);
+    auto channel = MakeChannel(server, WorkerChannelArguments());
     worker_ = v1::Worker::NewStub(channel);
     blobs_ = v1::Blobs::NewStub(channel);
   }
@@ -114,6 +109,17 @@ class GrpcTransport : public Transport {
 };
 
 }  // namespace
+
+grpc::ChannelArguments WorkerChannelArguments() {
+  grpc::ChannelArguments arguments;
+  arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 100);
+  arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, 5000);  // the time that a handshake may take
+  arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 3000);
+  // Together less than an idle call is held.
+  arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, 20000);
+  arguments.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 10000);
+  return arguments;
+}
 
 std::unique_ptr<Transport> MakeGrpcTransport(const Endpoint& server) { return std::make_unique<GrpcTransport>(server); }
 

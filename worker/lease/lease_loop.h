@@ -24,7 +24,7 @@ namespace fusion {
 struct LeaseOptions {
   std::string worker_id;
   v1::WorkerInfo info;
-  absl::Duration max_wait = absl::Seconds(20);           // how long the server may hold an idle call
+  absl::Duration max_wait = absl::Milliseconds(kIdlePollMs);
   absl::Duration first_pause = absl::Milliseconds(200);  // after a failed call; doubled each time, ±50%
   // The longest with its jitter is kLongestReconnectPauseMs, within which the server keeps leases over a restart.
   absl::Duration longest_pause = absl::Milliseconds(kLongestReconnectPauseMs / 1.5);
