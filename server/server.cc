@@ -1,10 +1,10 @@
 #include "server/server.h"
 
-#include <atomic>
 #include <grpcpp/grpcpp.h>
 #include <grpcpp/health_check_service_interface.h>
 #include <grpcpp/impl/service_type.h>
 
+#include <atomic>
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
@@ -34,12 +34,13 @@ constexpr absl::Duration kLongestPauseOfStream = absl::Minutes(5);
 // Whether the server reports that it serves.
 class Serving {
  public:
-  // `try_to_store`: Store::TryToStore.
+  // `try_to_store`: Store::TryToStore; `try_to_write`: ArtifactStore::TryToWrite.
   Serving(int64_t least_free_bytes, std::function<int64_t()> free_bytes, std::function<absl::Status()> try_to_store,
-          Log log)
+          std::function<absl::Status()> try_to_write, Log log)
       : least_free_bytes_(least_free_bytes),
         free_bytes_(std::move(free_bytes)),
         try_to_store_(std::move(try_to_store)),
+        try_to_write_(std::move(try_to_write)),
         log_(std::move(log)) {}
 
   // Fails with RESOURCE_EXHAUSTED, and with DATA_LOSS where the database is damaged.
@@ -73,9 +74,15 @@ class Serving {
     absl::MutexLock lock(&mutex_);
     stored_ = stored;
   }
+  // The disk has not taken a blob or a payload. Any thread may call.
+  void FailedToWrite(const absl::Status& error) {
+    absl::MutexLock lock(&mutex_);
+    written_ = error;
+  }
   void Observe(const absl::Status& tasks_stored) {
     absl::Status state = tasks_stored.ok() ? Room() : tasks_stored;
     if (state.ok()) state = LatestCommit();
+    if (state.ok()) state = LatestWrite();
     absl::MutexLock lock(&mutex_);
     if (health_ == nullptr || state.ok() == serves_) return;
     serves_ = state.ok();
@@ -97,13 +104,28 @@ class Serving {
     return try_to_store_();
   }
 
+  // One file that cannot be written may be larger than what is left: nobody else's need be. A server whose disk takes
+  // no other either does not serve until it does.
+  absl::Status LatestWrite() {
+    constexpr absl::Duration kPause = absl::Seconds(1);
+    {
+      absl::MutexLock lock(&mutex_);
+      if (written_.ok() || SteadyNow() < next_write_) return written_;
+      next_write_ = SteadyNow() + kPause;
+    }
+    const absl::Status tried = try_to_write_();
+    absl::MutexLock lock(&mutex_);
+    return written_ = tried;
+  }
+
   const int64_t least_free_bytes_;
   const std::function<int64_t()> free_bytes_;
-  const std::function<absl::Status()> try_to_store_;
+  const std::function<absl::Status()> try_to_store_, try_to_write_;
   const Log log_;
   mutable absl::Mutex mutex_;
-  absl::Status damage_ ABSL_GUARDED_BY(mutex_), stored_ ABSL_GUARDED_BY(mutex_);
+  absl::Status damage_ ABSL_GUARDED_BY(mutex_), stored_ ABSL_GUARDED_BY(mutex_), written_ ABSL_GUARDED_BY(mutex_);
   absl::Time next_try_ ABSL_GUARDED_BY(mutex_) = absl::InfinitePast();
+  absl::Time next_write_ ABSL_GUARDED_BY(mutex_) = absl::InfinitePast();
   grpc::HealthCheckServiceInterface* health_ ABSL_GUARDED_BY(mutex_) = nullptr;  // null: before and after serving
   bool serves_ ABSL_GUARDED_BY(mutex_) = true;
 };
@@ -216,6 +238,9 @@ absl::Status Server::State::OpenStores(const ServerOptions& options) {
   ASSIGN_OR_RETURN(store, OpenSqliteStore(absl::StrCat(options.state_folder, "/fusion.db"), std::move(database)));
   ASSIGN_OR_RETURN(artifacts, ArtifactStore::Open(absl::StrCat(options.state_folder, "/blobs"), store.get()));
   artifacts->OnFailedSync(options.on_failed_sync);
+  artifacts->OnFailedWrite([this](const absl::Status& error) {
+    if (serving != nullptr) serving->FailedToWrite(error);
+  });
   retention = std::make_unique<Retention>(store.get(), artifacts.get(), options.retention, options.log);
   retention->AlsoExpire([kept = logs.get()](int64_t before_ms) { kept->Expire(before_ms); });
   farm = std::make_unique<Farm>(
@@ -233,7 +258,8 @@ void Server::State::MakeJobs(const ServerOptions& options, const CompilerFunctio
   const std::function<int64_t()> free_bytes =
       options.free_bytes ? options.free_bytes : [files = artifacts.get()] { return files->FreeBytes(); };
   serving = std::make_unique<Serving>(
-      options.least_free_bytes, free_bytes, [database = store.get()] { return database->TryToStore(); }, options.log);
+      options.least_free_bytes, free_bytes, [database = store.get()] { return database->TryToStore(); },
+      [files = artifacts.get()] { return files->TryToWrite(); }, options.log);
   retention->OnDamage([reported = serving.get()](const absl::Status& damage) { reported->Damaged(damage); });
   farm->SetObserver([reported = serving.get(), watch = CertificateEndWatch{options.tls.certificate, metrics.get()}](
                         const absl::Status& stored) mutable {

@@ -213,6 +213,25 @@ TEST_F(ServerTest, AFullDiskIsToldBeforeAnythingIsLost) {
   EXPECT_EQ(client_->Watch(client_->Submit(request).job_id()).back().state(), v1::SUCCEEDED);
 }
 
+TEST_F(ServerTest, HealthFollowsBlobsAndPayloadsThatCannotBeWritten) {
+  FakeWorker worker(address_, "a");
+  int units = 0;
+  for (const std::string& folder : {std::string("/blobs/tmp"), std::string("/blobs/payloads")}) {
+    SCOPED_TRACE(folder);
+    const v1::SubmitRequest request = client_->Model(absl::StrCat("build ", ++units));  // one that nobody has built
+    ASSERT_EQ(Health(), 1);
+    std::filesystem::rename(folder_ + folder, folder_ + "/elsewhere");
+    EXPECT_FALSE(client_->WriteBlob(Sha256Hex(folder), folder).ok() && folder == "/blobs/tmp");
+    const std::string job = client_->Submit(request).job_id();
+    while (Health() == 1) std::this_thread::yield();
+    EXPECT_EQ(Health(), 2);
+    std::filesystem::rename(folder_ + "/elsewhere", folder_ + folder);
+    while (Health() != 1) std::this_thread::yield();
+    (void)client_->Watch(job);
+  }
+  EXPECT_EQ(client_->Watch(client_->Submit(client_->Model("build 1 after")).job_id()).back().state(), v1::SUCCEEDED);
+}
+
 TEST_F(ServerTest, FolderAndAddressesBelongToOneServer) {
   auto second = TryStart({"127.0.0.1:0"});
   EXPECT_EQ(second.status().code(), absl::StatusCode::kFailedPrecondition) << second.status();

@@ -65,7 +65,7 @@ std::string ArtifactStore::PathOf(const std::string& digest) const {
 absl::StatusOr<std::unique_ptr<ArtifactStore::Upload>> ArtifactStore::Begin() {
   std::string path = absl::StrCat(folder_, "/tmp/upload-XXXXXX");
   const int fd = mkostemp(path.data(), O_CLOEXEC);
-  if (fd < 0) return ErrnoStatus(errno, absl::StrCat("cannot create ", path));
+  if (fd < 0) return Told(ErrnoStatus(errno, absl::StrCat("cannot create ", path)));
   return std::unique_ptr<Upload>(new Upload(this, path, fd));
 }
 
@@ -81,7 +81,7 @@ absl::Status ArtifactStore::Upload::Append(absl::string_view bytes) {
     const ssize_t written = write(fd_, bytes.data(), bytes.size());
     if (written < 0) {
       if (errno == EINTR) continue;
-      return ErrnoStatus(errno, "cannot write to the artifact store");
+      return store_->Told(ErrnoStatus(errno, "cannot write to the artifact store"));
     }
     bytes.remove_prefix(static_cast<size_t>(written));
   }
@@ -92,6 +92,16 @@ absl::Status ArtifactStore::Upload::Seal(const std::string& expected) {
   digest_ = hash_.FinishHex();
   if (expected.empty() || digest_ == expected) return absl::OkStatus();
   return absl::DataLossError(absl::StrCat("the bytes have digest ", digest_, ", declared was ", expected));
+}
+
+absl::Status ArtifactStore::Told(absl::Status written) const {
+  if (!written.ok() && on_failed_write_) on_failed_write_(written);
+  return written;
+}
+
+absl::Status ArtifactStore::TryToWrite() const {
+  RETURN_IF_ERROR(TryToWriteBelow(absl::StrCat(folder_, "/tmp")));
+  return payloads_->TryToWrite();
 }
 
 absl::Status ArtifactStore::Sync(int fd, const std::string& path) const {
@@ -107,10 +117,10 @@ absl::Status ArtifactStore::Install(absl::Span<const std::unique_ptr<Upload>> up
   for (const std::unique_ptr<Upload>& upload : uploads) sync_file_range(upload->fd_, 0, 0, SYNC_FILE_RANGE_WRITE);
   std::vector<Finished> files;
   for (const std::unique_ptr<Upload>& upload : uploads) {
-    RETURN_IF_ERROR(Sync(upload->fd_, upload->path_));
+    if (absl::Status synced = Sync(upload->fd_, upload->path_); !synced.ok()) return Told(std::move(synced));
     files.push_back({upload->path_, {upload->digest_, upload->size_bytes_}});
   }
-  RETURN_IF_ERROR(Name(files, tenant));
+  RETURN_IF_ERROR(Told(Name(files, tenant)));
   for (const std::unique_ptr<Upload>& upload : uploads) upload->path_.clear();
   return absl::OkStatus();
 }
@@ -168,8 +178,8 @@ absl::StatusOr<Artifact> ArtifactStore::Adopt(const std::string& path, const std
   if (fd < 0) return ErrnoStatus(errno, absl::StrCat("cannot open ", path));
   auto closer = absl::MakeCleanup([fd] { close(fd); });
   ASSIGN_OR_RETURN(const Artifact artifact, DigestOf(fd, path));
-  RETURN_IF_ERROR(Sync(fd, path));
-  RETURN_IF_ERROR(Name({{path, artifact}}, tenant));
+  if (absl::Status synced = Sync(fd, path); !synced.ok()) return Told(std::move(synced));
+  RETURN_IF_ERROR(Told(Name({{path, artifact}}, tenant)));
   return artifact;
 }
 

@@ -47,6 +47,14 @@ class ArtifactStore {
     on_failed_sync_ = std::move(on_failed_sync);
   }
 
+  // Calls this when a blob or a payload cannot be written. Before the first call of another method.
+  void OnFailedWrite(std::function<void(const absl::Status&)> on_failed) {
+    payloads_->OnFailedWrite(on_failed);
+    on_failed_write_ = std::move(on_failed);
+  }
+  // Writes a file that nobody wants where blobs and payloads are written, and removes it.
+  absl::Status TryToWrite() const;
+
   absl::StatusOr<Artifact> Put(absl::string_view bytes);
   // The same for several, which share the syncs of their folders and one commit. The result is parallel to `blobs`.
   absl::StatusOr<std::vector<Artifact>> PutAll(const std::vector<absl::string_view>& blobs);
@@ -141,6 +149,8 @@ class ArtifactStore {
       : folder_(std::move(folder)), store_(store), clock_(std::move(clock)), payloads_(std::move(payloads)) {}
   std::string PathOf(const std::string& digest) const;
   absl::Status Sync(int fd, const std::string& path) const;
+  // Reports a write that failed. Returns its status.
+  absl::Status Told(absl::Status written) const;
   struct Place {
     std::string path;
     int64_t size_bytes = 0;
@@ -164,7 +174,7 @@ class ArtifactStore {
   Store* const store_;
   const SteadyClock clock_;
   const std::unique_ptr<PayloadFiles> payloads_;
-  std::function<void(const absl::Status&)> on_failed_sync_;
+  std::function<void(const absl::Status&)> on_failed_sync_, on_failed_write_;  // may be empty
   // A sweep holds it alone while it removes blobs; whoever finds or names a blob shares it, from the look at the row
   // to the note in `touched_`, or from the name to the row.
   absl::Mutex sweep_;

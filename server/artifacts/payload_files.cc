@@ -33,7 +33,26 @@ absl::StatusOr<std::unique_ptr<PayloadFiles>> PayloadFiles::Open(const std::stri
 
 std::string PayloadFiles::PathOf(const std::string& digest) const { return absl::StrCat(folder_, "/", digest); }
 
+absl::Status TryToWriteBelow(const std::string& folder) {
+  constexpr size_t kBytes = 256 << 10;
+  std::string path = absl::StrCat(folder, "/part-XXXXXX");
+  const int fd = mkostemp(path.data(), O_CLOEXEC);
+  if (fd < 0) return ErrnoStatus(errno, absl::StrCat("cannot create ", path));
+  const absl::Status written = WriteAll(fd, std::string(kBytes, 'x'), absl::StrCat("cannot write to ", folder));
+  close(fd);
+  unlink(path.c_str());
+  return written;
+}
+
+absl::Status PayloadFiles::TryToWrite() const { return TryToWriteBelow(folder_); }
+
 absl::StatusOr<std::string> PayloadFiles::Put(absl::string_view bytes) {
+  absl::StatusOr<std::string> digest = Write(bytes);
+  if (!digest.ok() && on_failed_write_) on_failed_write_(digest.status());
+  return digest;
+}
+
+absl::StatusOr<std::string> PayloadFiles::Write(absl::string_view bytes) {
   const std::string digest = Sha256Hex(bytes);
   std::string part = absl::StrCat(folder_, "/part-XXXXXX");
   const int fd = mkostemp(part.data(), O_CLOEXEC);

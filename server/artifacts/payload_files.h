@@ -5,6 +5,7 @@
 #define FUSION_SERVER_ARTIFACTS_PAYLOAD_FILES_H_
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -20,10 +21,18 @@
 
 namespace fusion {
 
+// Writes a file of a few hundred kilobytes, and removes it.
+absl::Status TryToWriteBelow(const std::string& folder);
+
 class PayloadFiles {
  public:
   // Creates `folder` if needed. The files that are in it can be read, and have no user yet.
   static absl::StatusOr<std::unique_ptr<PayloadFiles>> Open(const std::string& folder);
+
+  // Calls this when a file cannot be written. Before the first call of another method.
+  void OnFailedWrite(std::function<void(const absl::Status&)> on_failed) { on_failed_write_ = std::move(on_failed); }
+  // Writes a file that nobody wants, and removes it.
+  absl::Status TryToWrite() const;
 
   // Writes the bytes, also over a file that is there: it may be damaged. Adds one user and returns the digest.
   absl::StatusOr<std::string> Put(absl::string_view bytes);
@@ -45,8 +54,10 @@ class PayloadFiles {
   };
   explicit PayloadFiles(std::string folder) : folder_(std::move(folder)) {}
   std::string PathOf(const std::string& digest) const;
+  absl::StatusOr<std::string> Write(absl::string_view bytes);
 
   const std::string folder_;
+  std::function<void(const absl::Status&)> on_failed_write_;  // may be empty
   mutable absl::Mutex mutex_;
   std::map<std::string, File> files_ ABSL_GUARDED_BY(mutex_);  // by digest
 };

@@ -44,6 +44,7 @@ struct Page {
   std::atomic<int64_t> syncs;                 // counted
   std::atomic<int64_t> synchronous_off;       // 1: SQLite is told not to sync
   std::atomic<int64_t> database_sync_errors;  // so many syncs of the database's main file fail with EIO
+  std::atomic<int64_t> file_write_error;      // errno of each write to another file than the database's
 };
 
 Page* page = nullptr;
@@ -95,6 +96,10 @@ ssize_t JournalledWrite(int fd, const void* bytes, size_t count, const off_t* of
   struct stat info;
   if (!Watched(fd, &info)) return RawWrite(fd, bytes, count, offset);
   if (const int64_t error = page->write_error.load(); error != 0) {
+    errno = static_cast<int>(error);
+    return -1;
+  }
+  if (const int64_t error = page->file_write_error.load(); error != 0 && PathOf(fd).find(".db") == std::string::npos) {
     errno = static_cast<int>(error);
     return -1;
   }

@@ -5,7 +5,7 @@ import pathlib
 import struct
 
 FIELDS = ("clock_offset_ns", "write_error", "sync_errors", "die_at_sync", "die_after_sync", "syncs", "synchronous_off",
-          "database_sync_errors")
+          "database_sync_errors", "file_write_error")
 
 
 class Shim:

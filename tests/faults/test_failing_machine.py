@@ -12,6 +12,7 @@ import unittest
 import fault_shim
 import harness
 import history_check
+import onnx_model
 import proxy
 import random_faults
 
@@ -115,6 +116,20 @@ class FailingMachine(unittest.TestCase):
         again = self.submit(server, "--planner", "none")
         self.assertEqual(self.await_end(server, again)["state"], "succeeded", server.log_text())
         return again
+
+    def test_health_follows_files_that_a_full_disk_does_not_take(self):
+        server = self.farm()
+        self.shim.set("file_write_error", errno.ENOSPC)  # the database has room in its pages
+        (server.folder / "new.onnx").write_bytes(onnx_model.mlp())
+        refused = server.ctl("submit", "new.onnx", "--target", "sim", "--detach")
+        self.assertNotEqual(refused.code, 0, refused)
+        server.wait_until(lambda: "not serving" in server.log_text(), "health says that no file can be written")
+        self.assertIn("No space left on device", server.log_text().split("not serving")[1])
+        self.shim.set("file_write_error", 0)
+        server.wait_until(lambda: "serves again" in server.log_text(), "health says that it can")
+        name = self.submit(server, "--tune", "off")
+        self.assertEqual(self.await_end(server, name)["state"], "succeeded", server.log_text())
+        self.assert_good(server, name)
 
     def test_a_full_disk_stops_nothing_that_was_acknowledged(self):
         server = self.farm()
