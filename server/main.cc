@@ -64,6 +64,7 @@ struct Flags {
   fusion::CompileProcessOptions compile;
   double compile_time_s = 3600;
   bool unconfined = false;
+  bool namespaces = true;
   int keep_days = 30;
 
   Flags() {
@@ -129,6 +130,8 @@ void AddFlags(CLI::App* app, Flags* flags) {
   app->add_flag("--unconfined", flags->unconfined,
                 "let compilations and the tasks of workers beside this server do what this user may; without it "
                 "fusiond needs seccomp");
+  app->add_flag("!--no-namespaces", flags->namespaces,
+                "confine compilations and tasks without namespaces, also where the machine allows them");
   app->add_option("--least-free", flags->options.least_free_bytes,
                   "free space of the state folder's disk below which submissions and uploads are refused and health is "
                   "NOT_SERVING, as 10GiB; 0: no limit [256MiB]")
@@ -208,6 +211,7 @@ int Serve(const Flags& flags, const fusion::Log& log) {
   if (!worker_program.empty()) {
     std::vector<std::string> worker_flags = {"--log-format", flags.log.format, "--log-level", flags.log.level};
     if (flags.unconfined) worker_flags.emplace_back("--unconfined");
+    if (!flags.namespaces) worker_flags.emplace_back("--no-namespaces");
     devices = std::make_unique<fusion::LocalDevices>(
         fusion::LocalDevicesOptions{worker_program, flags.device_kinds, absl::StrCat(options.state_folder, "/worker"),
                                     absl::Seconds(flags.device_limit_s), std::move(worker_flags), log});
@@ -226,6 +230,9 @@ int Serve(const Flags& flags, const fusion::Log& log) {
   compile.unconfined = flags.unconfined;
   if (!flags.unconfined) {
     if (const absl::Status can = fusion::CheckConfinement(); !can.ok()) return Fail(can, log);
+    fusion::ConfinementLevel level = fusion::LevelOfThisMachine();
+    compile.namespaces = level.namespaces = level.namespaces && flags.namespaces;
+    log({fusion::LogLevel::kInfo, "confinement of compilations", {{"level", level.InWords()}}});
   }
   if (compile.program.empty()) compile.program = fusion::FindBesideThisProgram("fusion-compile-job");
   if (compile.program.empty() || access(compile.program.c_str(), X_OK) != 0) {

@@ -86,6 +86,8 @@ void AddFlags(CLI::App* app, Flags* flags) {
   app->add_flag("--unconfined", options.unconfined,
                 "let kernels, compilers and drivers do what this user may; without it, a worker on a machine without "
                 "seccomp takes no task");
+  app->add_flag("!--no-namespaces", options.namespaces,
+                "confine kernels and compilers without namespaces, also where the machine allows them");
   app->add_option("--machine", options.machine,
                   absl::StrCat("which accelerator the kind dsa simulates: ",
                                absl::StrJoin(fusion::dsa::StoredMachineNames(), ", ")))

@@ -120,15 +120,21 @@ absl::Status CheckMeasureProgram(const std::string& program, const std::string& 
                    "start a worker that only builds (--kinds=none)"));
 }
 
-ClangToolchainOptions ClangOptions(const WorkerOptions& options) {
+// `level`: what confines the compilers; with seccomp false, nothing does.
+ClangToolchainOptions ClangOptions(const WorkerOptions& options, const ConfinementLevel& level) {
   ClangToolchainOptions clang;
   clang.jobs = options.threads > 0 ? options.threads : UsableCores();
-  if (!options.unconfined) clang.launcher = {FindBesideThisProgram("fusion-confine")};
+  if (level.seccomp) clang.launcher = {FindBesideThisProgram("fusion-confine")};
+  if (level.seccomp && level.namespaces) {
+    clang.launcher.insert(clang.launcher.end(),
+                          {"--namespaces", absl::StrCat("--cpu-seconds=", absl::ToInt64Seconds(clang.unit_cpu_limit))});
+  }
   return clang;
 }
 
 // A compiler that is a library.
-absl::StatusOr<std::unique_ptr<LocalToolchain>> CompilerOf(const std::string& kind, const WorkerOptions& options) {
+absl::StatusOr<std::unique_ptr<LocalToolchain>> CompilerOf(const std::string& kind, const WorkerOptions& options,
+                                                           const ConfinementLevel& level) {
   ChildToolchainOptions child;
   child.program = FindBesideThisProgram("fusion-build");
   if (child.program.empty()) {
@@ -136,7 +142,8 @@ absl::StatusOr<std::unique_ptr<LocalToolchain>> CompilerOf(const std::string& ki
   }
   child.kind = kind;
   child.jobs = options.threads > 0 ? options.threads : UsableCores();
-  child.confined = !options.unconfined;
+  child.confined = level.seccomp;
+  child.namespaces = level.namespaces;
   return MakeChildToolchain(std::move(child));
 }
 
@@ -148,6 +155,14 @@ absl::Status CheckConfinementOf(const WorkerOptions& options) {
   return absl::FailedPreconditionError(
       "no program fusion-confine beside this one, by which compilers are started: install it, start a worker that "
       "builds nothing (--no-build), or say --unconfined");
+}
+
+// How this worker confines what others give it.
+ConfinementLevel LevelOf(const WorkerOptions& options) {
+  if (options.unconfined) return {};
+  ConfinementLevel level = LevelOfThisMachine();
+  level.namespaces = level.namespaces && options.namespaces;
+  return level;
 }
 
 // The offers of a worker, and the executors that serve them.
@@ -169,7 +184,7 @@ void OfferSimulation(const WorkerOptions& options, Offer* offer) {
   offer->by_kind[v1::BUILD] = std::make_unique<SimulatedBuildExecutor>();
 }
 
-void OfferBuilds(const WorkerOptions& options, Offer* offer) {
+void OfferBuilds(const WorkerOptions& options, const ConfinementLevel& level, Offer* offer) {
   std::vector<std::unique_ptr<LocalToolchain>>& toolchains = offer->toolchains;
   const auto wanted = [&](const char* kind) {
     return options.build_kinds.empty() || std::count(options.build_kinds.begin(), options.build_kinds.end(), kind) > 0;
@@ -182,18 +197,18 @@ void OfferBuilds(const WorkerOptions& options, Offer* offer) {
           {level, absl::StrCat("no build tasks for ", kind), {{"reason", std::string(toolchain.status().message())}}});
     }
   };
-  if (wanted("cpu")) offer_builds("cpu", LogLevel::kWarning, ClangToolchain::Create(ClangOptions(options)));
+  if (wanted("cpu")) offer_builds("cpu", LogLevel::kWarning, ClangToolchain::Create(ClangOptions(options, level)));
   // The device's driver builds for the device.
   if (wanted("opencl") && std::count(options.kinds.begin(), options.kinds.end(), "opencl") > 0) {
-    offer_builds("opencl", LogLevel::kWarning, CompilerOf("opencl", options));
+    offer_builds("opencl", LogLevel::kWarning, CompilerOf("opencl", options, level));
   }
   // A program is checked by whoever would run it.
   if (wanted("dsa") && std::count(options.kinds.begin(), options.kinds.end(), "dsa") > 0) {
-    offer_builds("dsa", LogLevel::kWarning, CompilerOf("dsa", options));
+    offer_builds("dsa", LogLevel::kWarning, CompilerOf("dsa", options, level));
   }
   // NVRTC builds for GPUs of other machines, too. Most machines have none.
-  const LogLevel level = FindBesideThisProgram("fusion-build").empty() ? LogLevel::kWarning : LogLevel::kDebug;
-  if (wanted("cuda")) offer_builds("cuda", level, CompilerOf("cuda", options));
+  const LogLevel importance = FindBesideThisProgram("fusion-build").empty() ? LogLevel::kWarning : LogLevel::kDebug;
+  if (wanted("cuda")) offer_builds("cuda", importance, CompilerOf("cuda", options, level));
   std::vector<const LocalToolchain*> builders;
   for (const auto& toolchain : toolchains) {
     v1::ToolchainInfo* info = offer->lease.info.add_toolchains();
@@ -206,13 +221,14 @@ void OfferBuilds(const WorkerOptions& options, Offer* offer) {
   if (!builders.empty()) offer->by_kind[v1::BUILD] = std::make_unique<BuildExecutor>(std::move(builders));
 }
 
-absl::Status OfferMeasurements(const WorkerOptions& options, const std::string& kind, const BlobReader& read_blob,
-                               Offer* offer) {
+absl::Status OfferMeasurements(const WorkerOptions& options, const ConfinementLevel& level, const std::string& kind,
+                               const BlobReader& read_blob, Offer* offer) {
   MeasureExecutorOptions measure;
   measure.program = MeasureProgram(options);
   measure.default_threads = std::max(1, options.threads);
   measure.read_blob = read_blob;
-  measure.confine = options.unconfined ? "none" : kind;
+  measure.confine = level.seccomp ? kind : "none";
+  measure.namespaces = level.namespaces;
   RETURN_IF_ERROR(CheckMeasureProgram(measure.program, kind));
   const auto own = std::find_if(offer->toolchains.begin(), offer->toolchains.end(),
                                 [&](const auto& toolchain) { return toolchain->kind() == kind; });
@@ -270,11 +286,13 @@ absl::StatusOr<std::unique_ptr<Worker>> Worker::Create(WorkerOptions options) {
     OfferSimulation(options, &offer);
   } else {
     RETURN_IF_ERROR(CheckConfinementOf(options));
-    const std::string level = options.unconfined ? "none" : LevelOfThisMachine().InWords();
-    (*offer.lease.info.mutable_labels())["confinement"] = level;
-    options.log({options.unconfined ? LogLevel::kWarning : LogLevel::kInfo, "confinement", {{"level", level}}});
-    if (options.build) OfferBuilds(options, &offer);
-    for (const std::string& kind : options.kinds) RETURN_IF_ERROR(OfferMeasurements(options, kind, read_blob, &offer));
+    const ConfinementLevel level = LevelOf(options);
+    (*offer.lease.info.mutable_labels())["confinement"] = level.InWords();
+    options.log({level.seccomp ? LogLevel::kInfo : LogLevel::kWarning, "confinement", {{"level", level.InWords()}}});
+    if (options.build) OfferBuilds(options, level, &offer);
+    for (const std::string& kind : options.kinds) {
+      RETURN_IF_ERROR(OfferMeasurements(options, level, kind, read_blob, &offer));
+    }
   }
   if (offer.by_kind.empty()) {
     return absl::FailedPreconditionError("nothing to do: no toolchain to build with and no device to measure");
@@ -297,7 +315,8 @@ absl::StatusOr<DeviceModel> DescribeDevice(const WorkerOptions& options) {
   RETURN_IF_ERROR(CheckMeasureProgram(MeasureProgram(options), kind));
   std::string toolchain;
   if (kind == "cpu" && options.build) {
-    if (auto clang = ClangToolchain::Create(ClangOptions(options)); clang.ok()) toolchain = (*clang)->version();
+    if (auto clang = ClangToolchain::Create(ClangOptions(options, LevelOf(options))); clang.ok())
+      toolchain = (*clang)->version();
   }
   // A thread of its own holds the turn, so that a driver that hangs in the probe delays the other workers by seconds
   // only.

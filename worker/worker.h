@@ -33,6 +33,7 @@ struct WorkerOptions {
   std::string machine = "stcp920";  // of kind "dsa": a stored description (runtime/devices/dsa_sim/machines)
   int64_t simulated_seed = 1;       // of the device "sim"
   bool unconfined = false;          // kernels and compilers may do what this process may
+  bool namespaces = true;           // they have namespaces of their own where the machine allows it
   absl::Duration simulated_measurement = absl::Milliseconds(100);
   double simulated_pace = 1;  // times that it says, over those that it should say
   Log log = NoLog();

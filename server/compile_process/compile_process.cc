@@ -156,6 +156,7 @@ absl::Status Session::Start(const std::string& folder) {
   auto close_errors = absl::MakeCleanup([&] { close(errors[1]); });
   std::vector<std::string> argv = {process_.program, "--parent", absl::StrCat(getpid())};
   if (process_.unconfined) argv.emplace_back("--unconfined");
+  if (process_.namespaces) argv.emplace_back("--namespaces");
   argv.insert(argv.end(), process_.arguments.begin(), process_.arguments.end());
   StartOptions options;
   options.working_directory = folder;

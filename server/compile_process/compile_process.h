@@ -31,6 +31,7 @@ struct CompileProcessOptions {
   absl::Duration time = absl::Hours(1);
   SteadyClock clock = SteadyNow;
   bool unconfined = false;  // the process may do what this one may
+  bool namespaces = false;  // it has its own (compiler/backends/confinement/namespaces.h)
 };
 
 // Does what fusion::Compile and fusion::PlanOnly do. Both block the calling thread, on which they call the context's

@@ -20,6 +20,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "compiler/backends/confinement/confinement.h"
+#include "compiler/backends/confinement/namespaces.h"
 #include "runtime/base/steady_clock.h"
 #include "server/testing/fake_compile.h"
 
@@ -89,6 +90,7 @@ class CompileProcessTest : public ::testing::Test {
   absl::StatusOr<CompileAccount> Compile(const std::string& command) {
     return CompileInProcess(process_, Model(command), {}, context_, folder_ + "/out");
   }
+  void ExpectEvidence(bool namespaces);
   std::string Read(const std::string& name) {
     std::ifstream file(folder_ + "/" + name);
     std::stringstream text;
@@ -185,7 +187,9 @@ TEST_F(CompileProcessTest, ErrorsOfTheModelAndOfAnswersAreTheCompilers) {
   EXPECT_EQ(Compile("ok").status().code(), absl::StatusCode::kNotFound);
 }
 
-TEST_F(CompileProcessTest, DeathsAreToldApartAndHaveEvidence) {
+// With `namespaces` a process stands between, which ends as the compilation does.
+void CompileProcessTest::ExpectEvidence(bool namespaces) {
+  process_.namespaces = namespaces;
   const auto dies = [&](const std::string& fault) {
     process_.arguments = {"--fault", "m:import:" + fault};
     return Compile("ok").status();
@@ -206,6 +210,13 @@ TEST_F(CompileProcessTest, DeathsAreToldApartAndHaveEvidence) {
   const absl::Status loop = dies("loop");
   EXPECT_EQ(HowTheProcessEnded(loop), "time");
   EXPECT_THAT(std::string(loop.message()), HasSubstr("--compile-time"));
+}
+
+TEST_F(CompileProcessTest, DeathsAreToldApartAndHaveEvidence) { ExpectEvidence(/*namespaces=*/false); }
+
+TEST_F(CompileProcessTest, DeathsInNamespacesAreToldApartAndHaveEvidence) {
+  if (const absl::Status can = CheckNamespaces(); !can.ok()) GTEST_SKIP() << can;
+  ExpectEvidence(/*namespaces=*/true);
 }
 
 // On a folder that looks like a control group.
@@ -257,8 +268,11 @@ TEST_F(CompileProcessTest, HarmToOthersIsRefused) {
     process_.unconfined = true;
     EXPECT_THAT(std::string(Compile("ok").status().message()), HasSubstr("HARM DONE")) << deed << " never works";
     process_.unconfined = false;
-    const absl::Status confined = Compile("ok").status();
-    EXPECT_TRUE(confined.ok()) << deed << ": " << confined;
+    for (const bool namespaces : {false, CheckNamespaces().ok()}) {
+      process_.namespaces = namespaces;
+      const absl::Status confined = Compile("ok").status();
+      EXPECT_TRUE(confined.ok()) << deed << ": " << confined;
+    }
   }
   close(listener);
   std::filesystem::remove_all(elsewhere);

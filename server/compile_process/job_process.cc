@@ -49,7 +49,7 @@ void Say(MessagePipe& pipe, const v1::CompileStart& start, const LogLine& line) 
   SendOrExit(pipe, message);
 }
 
-absl::Status Perform(MessagePipe& pipe, const v1::CompileStart& start, const JobCompiler& compiler,
+absl::Status Perform(MessagePipe& pipe, const v1::CompileStart& start, pid_t pid, const JobCompiler& compiler,
                      const std::vector<Fault>& faults, v1::CompileEnd* end) {
   ASSIGN_OR_RETURN(const ModelFiles files, FilesOf(start));
   if (start.memory_bytes() > 0) RETURN_IF_ERROR(LimitMemory(start.memory_bytes()));
@@ -72,7 +72,7 @@ absl::Status Perform(MessagePipe& pipe, const v1::CompileStart& start, const Job
   Say(pipe, start,
       {LogLevel::kDebug,
        "compiling",
-       {{"pid", absl::StrCat(getpid())}, {"memory_limit", absl::StrCat(start.memory_bytes())}}});
+       {{"pid", absl::StrCat(pid)}, {"memory_limit", absl::StrCat(start.memory_bytes())}}});
   const CompileOptions options = FromMessage(start.options());
   if (start.bundle_path().empty()) {
     ASSIGN_OR_RETURN(PlanReport report, compiler.plan(files, options, context));
@@ -86,12 +86,12 @@ absl::Status Perform(MessagePipe& pipe, const v1::CompileStart& start, const Job
 }
 
 // The model's folder, and the bundle's: they are one. It holds whatever the compilation reads and writes.
-absl::Status ConfineToFoldersOf(const v1::CompileStart& start) {
+absl::Status ConfineToFoldersOf(const v1::CompileStart& start, Namespaces namespaces) {
   std::vector<std::string> folders;
   for (const std::string& path : {start.model_path(), start.bundle_path()}) {
     if (!path.empty()) folders.push_back(std::filesystem::path(path).parent_path().string());
   }
-  return ConfineToFolders(folders);
+  return ConfineToFolders(folders, namespaces);
 }
 
 }  // namespace
@@ -99,10 +99,11 @@ absl::Status ConfineToFoldersOf(const v1::CompileStart& start) {
 int RunJobProcess(int argc, char** argv, const JobCompiler& compiler) {
   CLI::App app("fusion-compile-job: compiles one model for fusiond, which starts it");
   pid_t parent = 0;
-  bool unconfined = false;
+  bool unconfined = false, in_namespaces = false;
   std::vector<std::string> specified;
   app.add_option("--parent", parent, "process id of the fusiond that started this one")->required();
   app.add_flag("--unconfined", unconfined, "open what the user may, and start and connect to anything");
+  app.add_flag("--namespaces", in_namespaces, "have namespaces of its own, unless it is unconfined");
   app.add_option("--fault", specified, "MODEL:STAGE:KIND")->group("");
   CLI11_PARSE(app, argc, argv);
   std::vector<Fault> faults;
@@ -118,15 +119,17 @@ int RunJobProcess(int argc, char** argv, const JobCompiler& compiler) {
   MessagePipe pipe(kInheritedFd);
   const v1::ToCompiler first = ReceiveOrExit(pipe);
   if (!first.has_start()) return kExitUsage;
+  const pid_t pid = getpid();  // as fusiond knows this process
   if (!unconfined) {
-    if (const absl::Status confined = ConfineToFoldersOf(first.start()); !confined.ok()) {
+    const Namespaces namespaces = in_namespaces ? Namespaces::kOwn : Namespaces::kShared;
+    if (const absl::Status confined = ConfineToFoldersOf(first.start(), namespaces); !confined.ok()) {
       std::fprintf(stderr, "%s\n", std::string(confined.message()).c_str());
       return 1;
     }
   }
   v1::FromCompiler last;
   v1::CompileEnd& end = *last.mutable_end();
-  if (const absl::Status done = Perform(pipe, first.start(), compiler, faults, &end); !done.ok()) {
+  if (const absl::Status done = Perform(pipe, first.start(), pid, compiler, faults, &end); !done.ok()) {
     end.Clear();
     *end.mutable_status() = ToMessage(done);
   }

@@ -50,13 +50,13 @@ absl::Status LimitMemory(int64_t size_bytes) {
   return absl::OkStatus();
 }
 
-absl::Status ConfineToFolders(const std::vector<std::string>& folders) {
+absl::Status ConfineToFolders(const std::vector<std::string>& folders, Namespaces namespaces) {
   PathRules rules;
   rules.read = MachinePaths();
   for (std::string& path : SystemPaths()) rules.read.push_back(std::move(path));
   rules.write = folders;
   rules.write.emplace_back("/dev/null");
-  return ConfineThisProcess(Profile::kCompiler, rules);
+  return ConfineThisProcess(Profile::kCompiler, rules, namespaces);
 }
 
 int64_t DefaultMemoryLimit(int compilations) {

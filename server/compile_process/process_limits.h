@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "compiler/backends/confinement/confinement.h"
 
 namespace fusion {
 
@@ -28,8 +29,8 @@ int64_t DefaultMemoryLimit(int compilations);
 
 // From here on this process opens nothing but what lies below these folders and the system's libraries, makes no
 // socket, and starts no process and no program; threads and the sockets that it has stay. For a process with one
-// thread.
-absl::Status ConfineToFolders(const std::vector<std::string>& folders);
+// thread. With kOwn it returns in a fork (ConfineThisProcess).
+absl::Status ConfineToFolders(const std::vector<std::string>& folders, Namespaces namespaces = Namespaces::kShared);
 
 }  // namespace fusion
 

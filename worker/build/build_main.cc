@@ -1,6 +1,6 @@
 // fusion-build: runs a compiler that is a library on generated text, confined (child_toolchain.h starts it).
-//   fusion-build KIND [--jobs=N] [--confined | --unconfined]              prints the compiler's version
-//   fusion-build KIND ... --march=M... --version=VERSION                  builds one unit for each --march
+//   fusion-build KIND [--jobs=N] [--confined | --unconfined] [--namespaces]  prints the version
+//   fusion-build KIND ... --march=M... --version=VERSION                   builds one unit for each --march
 // It works in the current folder (build_files.h). It fails with exit code 1 and the file `error`, and builds nothing
 // where the compiler is another one than VERSION.
 #include <unistd.h>
@@ -36,6 +36,7 @@ struct Request {
   std::string kind;
   int jobs = 0;
   bool confined = true;
+  Namespaces namespaces = Namespaces::kShared;
   std::vector<std::string> marches;
   std::string version;
 };
@@ -49,6 +50,8 @@ bool Parse(int argc, char** argv, Request* request) {
       request->confined = true;
     } else if (argument == "--unconfined") {
       request->confined = false;
+    } else if (argument == "--namespaces") {
+      request->namespaces = Namespaces::kOwn;
     } else if (absl::ConsumePrefix(&argument, "--jobs=")) {
       if (!absl::SimpleAtoi(argument, &request->jobs) || request->jobs < 0) return false;
     } else if (absl::ConsumePrefix(&argument, "--march=")) {
@@ -72,7 +75,8 @@ absl::StatusOr<std::unique_ptr<LocalToolchain>> MakeToolchain(const std::string&
 
 absl::Status Run(const Request& request) {
   std::error_code error;
-  RETURN_IF_ERROR(ConfineBuild(request.confined ? request.kind : "none", std::filesystem::current_path(error)));
+  RETURN_IF_ERROR(
+      ConfineBuild(request.confined ? request.kind : "none", std::filesystem::current_path(error), request.namespaces));
   ASSIGN_OR_RETURN(const std::unique_ptr<LocalToolchain> toolchain, MakeToolchain(request.kind, request.jobs));
   if (request.marches.empty()) {
     std::printf("%s\n", toolchain->version().c_str());
@@ -97,7 +101,8 @@ absl::Status Run(const Request& request) {
 int main(int argc, char** argv) {
   fusion::Request request;
   if (!fusion::Parse(argc, argv, &request)) {
-    std::fprintf(stderr, "usage: fusion-build KIND [--jobs=N] [--unconfined] [--march=M... --version=VERSION]\n");
+    std::fprintf(
+        stderr, "usage: fusion-build KIND [--jobs=N] [--unconfined] [--namespaces] [--march=M... --version=VERSION]\n");
     return 2;
   }
   if (const absl::Status done = fusion::Run(request); !done.ok()) {

@@ -89,8 +89,10 @@ class ChildToolchain : public LocalToolchain {
 
  private:
   std::vector<std::string> Command() const {
-    return {options_.program, options_.kind, absl::StrCat("--jobs=", options_.jobs),
-            options_.confined ? "--confined" : "--unconfined"};
+    std::vector<std::string> command = {options_.program, options_.kind, absl::StrCat("--jobs=", options_.jobs),
+                                        options_.confined ? "--confined" : "--unconfined"};
+    if (options_.namespaces) command.emplace_back("--namespaces");
+    return command;
   }
 
   // In a folder of its own, because the process may write where it works.

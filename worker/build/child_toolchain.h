@@ -16,6 +16,7 @@ struct ChildToolchainOptions {
   std::string kind;         // of the units: "opencl", "cuda"
   int jobs = 0;             // units that are built at once, where the compiler can; 0: one for each core
   bool confined = true;     // false: the process may do what this one may
+  bool namespaces = false;  // the process has its own, if its kind can (ConfineBuild)
   std::string temp_folder;  // for work folders; empty: $TMPDIR or /tmp
   absl::Duration deadline = absl::Minutes(30);      // of a Build, whatever the task allows
   absl::Duration ask_deadline = absl::Seconds(60);  // of the question for the version, which loads the driver

@@ -64,6 +64,7 @@ absl::Status ErrorOf(const ChildResult& child, const v1::Task& task) {
 std::vector<std::string> MeasureExecutor::Command(const v1::Task& task, int threads) const {
   std::vector<std::string> command = {options_.program, "--threads", absl::StrCat(threads)};
   if (!options_.confine.empty()) command.insert(command.end(), {"--confine", options_.confine});
+  if (options_.namespaces) command.emplace_back("--namespaces");
   if (!task.job_id().empty()) command.insert(command.end(), {"--job", task.job_id()});
   return command;
 }

@@ -24,6 +24,7 @@ struct MeasureExecutorOptions {
   BlobReader read_blob = nullptr;
   absl::Duration model_deadline = absl::Seconds(120);
   std::string confine;  // the program's --confine: the kind of device, or none; empty: the flag is not given
+  bool namespaces = false;
 };
 
 // Executes MEASURE tasks: turns a MeasurePayload into MeasureResults. Each task runs in a process of its own, so a

@@ -73,7 +73,7 @@ void LimitResources(int64_t most_data_bytes, int64_t most_cpu_seconds) {
   limit(RLIMIT_DATA, static_cast<rlim_t>(most_data_bytes));
 }
 
-absl::Status Confine(const std::string& kind, const std::vector<std::string>& bundles) {
+absl::Status Confine(const std::string& kind, const std::vector<std::string>& bundles, Namespaces namespaces) {
   LimitResources();
   if (kind == "none") return absl::OkStatus();
   PathRules rules;
@@ -81,7 +81,7 @@ absl::Status Confine(const std::string& kind, const std::vector<std::string>& bu
   Append(&rules.read, bundles);
   if (kind == "cpu" || kind == "dsa") {
     Append(&rules.read, SystemPaths());
-    return ConfineThisProcess(Profile::kKernel, rules);
+    return ConfineThisProcess(Profile::kKernel, rules, namespaces);
   }
   rules.execute = SystemPaths();
   Append(&rules.execute, absl::StrSplit(FolderOf("LD_LIBRARY_PATH", ""), ':', absl::SkipEmpty()));
@@ -96,7 +96,7 @@ absl::Status Confine(const std::string& kind, const std::vector<std::string>& bu
   return ConfineThisProcess(Profile::kDriver, rules);
 }
 
-absl::Status ConfineBuild(const std::string& kind, const std::string& folder) {
+absl::Status ConfineBuild(const std::string& kind, const std::string& folder, Namespaces namespaces) {
   constexpr int64_t kMostCpuSecondsOfABatch = 3 * 3600;  // on all cores; the task's deadline comes first
   LimitResources(kMostDataBytes, kMostCpuSecondsOfABatch);
   if (kind == "none") return absl::OkStatus();
@@ -110,7 +110,7 @@ absl::Status ConfineBuild(const std::string& kind, const std::string& folder) {
   Append(&libraries, absl::StrSplit(FolderOf("LD_LIBRARY_PATH", ""), ':', absl::SkipEmpty()));
   if (kind == "cuda" || kind == "dsa") {
     Append(&rules.read, libraries);
-    return ConfineThisProcess(Profile::kCompiler, rules);
+    return ConfineThisProcess(Profile::kCompiler, rules, namespaces);
   }
   if (kind != "opencl") return absl::InvalidArgumentError(absl::StrCat("no compiler of '", kind, "' can be confined"));
   rules.execute = libraries;

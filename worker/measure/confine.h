@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "compiler/backends/confinement/confinement.h"
 
 namespace fusion {
 
@@ -20,13 +21,18 @@ void LimitResources(int64_t most_data_bytes = kMostDataBytes, int64_t most_cpu_s
 
 // Limits resources, and confines the process to what kernels of `kind` ("cpu", "opencl", "cuda", "dsa") need: these
 // bundles, the system's libraries, and for a kind with a driver its devices, caches and helper programs. "none" leaves
-// it with the limits. Fails with INVALID_ARGUMENT for another kind, and as ConfineThisProcess does.
-absl::Status Confine(const std::string& kind, const std::vector<std::string>& bundles);
+// it with the limits. `namespaces` are for kinds without a driver (cpu, dsa) only, since drivers may want devices,
+// folders and sockets that are not in view. Fails with INVALID_ARGUMENT for another kind, and as ConfineThisProcess
+// does.
+absl::Status Confine(const std::string& kind, const std::vector<std::string>& bundles,
+                     Namespaces namespaces = Namespaces::kShared);
 
 // The same for a compiler of `kind` ("opencl", "cuda", "dsa") that runs in this process: it writes below `folder` only,
 // where its temporary files and caches then are, too, because what a text leaves in a shared cache would get into the
 // binaries of others. OpenCL's may use the devices of GPUs and start programs of the system; NVRTC may do neither.
-absl::Status ConfineBuild(const std::string& kind, const std::string& folder);
+// `namespaces` are for compilers that use no device (cuda, dsa) only.
+absl::Status ConfineBuild(const std::string& kind, const std::string& folder,
+                          Namespaces namespaces = Namespaces::kShared);
 
 }  // namespace fusion
 

@@ -11,10 +11,12 @@
 #include <fstream>
 #include <iostream>
 #include <string>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "compiler/backends/confinement/confinement.h"
+#include "compiler/backends/confinement/namespaces.h"
 #include "compiler/backends/process/child_process.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -41,6 +43,7 @@ class HostileKernels : public ::testing::Test {
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <sched.h>
 #include <signal.h>
 #include <spawn.h>
 #include <string.h>
@@ -74,17 +77,25 @@ extern "C" void k0_a(void* const* args, void* scratch, long begin, long end) {
     return path;
   }
 
-  static std::string Measure(const std::string& bundle, const std::string& confine) {
+  static std::string Measure(const std::string& bundle, const std::string& confine, bool namespaces = false) {
     ChildOptions options;
     options.deadline = absl::InfiniteDuration();
-    const auto child = RunChild({FUSION_MEASURE, bundle, "--threads", "1", "--confine", confine}, options);
+    std::vector<std::string> command = {FUSION_MEASURE, bundle, "--threads", "1", "--confine", confine};
+    if (namespaces) command.emplace_back("--namespaces");
+    const auto child = RunChild(command, options);
     EXPECT_TRUE(child.ok()) << child.status();
     EXPECT_TRUE(child->ok()) << child->Describe() << child->stderr_text;
     return child->stderr_text;
   }
+  // With and without namespaces, where the machine has them.
   void ExpectRefused(const std::string& attack) {
     const std::string bundle = BundleWith(attack);
     EXPECT_THAT(Measure(bundle, "none"), HasSubstr("HARM DONE")) << "the attack does not work anyway";
+    if (namespaces_) {
+      const std::string apart = Measure(bundle, "cpu", /*namespaces=*/true);
+      EXPECT_THAT(apart, Not(HasSubstr("HARM DONE")));
+      EXPECT_THAT(apart, HasSubstr("refused: ")) << "the kernel has run";
+    }
     const std::string confined = Measure(bundle, "cpu");
     EXPECT_THAT(confined, Not(HasSubstr("HARM DONE")));
     const size_t refused = confined.find("refused: ");
@@ -94,7 +105,21 @@ extern "C" void k0_a(void* const* args, void* scratch, long begin, long end) {
   }
 
   const std::string folder_ = absl::StrCat("/tmp/fusion-hostile-", getpid());
+  const bool namespaces_ = CheckNamespaces().ok();
 };
+
+// Without Landlock, too: what it may not open is not there.
+TEST_F(HostileKernels, SeesNoDatabaseAndNoOtherProcessInNamespaces) {
+  if (!namespaces_) GTEST_SKIP() << CheckNamespaces();
+  for (const std::string& attack :
+       {absl::StrCat("done = access(\"", folder_, "/fusion.db\", F_OK) == 0;"),
+        absl::StrCat("done = access(\"/proc/", getpid(), "\", F_OK) == 0;"),
+        absl::StrCat("cpu_set_t all; done = sched_getaffinity(", getpid(), ", sizeof all, &all) == 0;")}) {
+    const std::string bundle = BundleWith(attack);
+    EXPECT_THAT(Measure(bundle, "cpu"), HasSubstr("HARM DONE")) << "no better than without";
+    EXPECT_THAT(Measure(bundle, "cpu", /*namespaces=*/true), HasSubstr("refused: "));
+  }
+}
 
 TEST_F(HostileKernels, OpensTheDatabase) {
   if (LevelOfThisMachine().landlock == 0) GTEST_SKIP() << "no Landlock: a kernel can open what its user can";
@@ -152,16 +177,17 @@ TEST_F(HostileKernels, StartsAProgram) {
   )");
   // In its own place: the process then ends without a measurement.
   const std::string bundle = BundleWith("execl(\"/bin/echo\", \"echo\", \"HARM DONE\", (char*)0);");
-  const auto output = [&](const char* confine) {
-    return RunChild({FUSION_MEASURE, bundle, "--threads", "1", "--confine", confine}, {})->stdout_text;
+  const auto output = [&](const char* confine, const char* more) {
+    return RunChild({FUSION_MEASURE, bundle, "--threads", "1", "--confine", confine, more}, {})->stdout_text;
   };
-  EXPECT_THAT(output("none"), HasSubstr("HARM DONE"));
-  EXPECT_THAT(output("cpu"), HasSubstr("median_ns"));
+  EXPECT_THAT(output("none", "--canaries"), HasSubstr("HARM DONE"));
+  EXPECT_THAT(output("cpu", "--canaries"), HasSubstr("median_ns"));
+  if (namespaces_) EXPECT_THAT(output("cpu", "--namespaces"), HasSubstr("median_ns"));
 }
 
 TEST_F(HostileKernels, KillsTheWorker) {
-  ExpectRefused("done = kill(getppid(), 0) == 0;");
-  ExpectRefused("int ends[2]; done = pipe(ends) == 0 && fcntl(ends[0], F_SETOWN, getppid()) == 0;");
+  ExpectRefused(absl::StrCat("done = kill(", getpid(), ", 0) == 0;"));
+  ExpectRefused(absl::StrCat("int ends[2]; done = pipe(ends) == 0 && fcntl(ends[0], F_SETOWN, ", getpid(), ") == 0;"));
 }
 
 TEST_F(HostileKernels, WritesAFile) {

@@ -173,6 +173,7 @@ int main(int argc, char** argv) {
   std::string job;           // for people: process lists and this program's last words name it
   std::string sentinel;
   bool canaries = false;
+  fusion::Namespaces namespaces = fusion::Namespaces::kShared;
   std::vector<std::string> paths;
   bool well_formed = true;
   for (int i = 1; i < argc; ++i) {
@@ -192,6 +193,8 @@ int main(int argc, char** argv) {
     } else if (std::strcmp(argv[i], "--confine") == 0) {
       well_formed = well_formed && ++i < argc;
       if (well_formed) kind = argv[i];
+    } else if (std::strcmp(argv[i], "--namespaces") == 0) {
+      namespaces = fusion::Namespaces::kOwn;
     } else if (std::strcmp(argv[i], "--job") == 0) {
       well_formed = well_formed && ++i < argc;
       if (well_formed) job = absl::StrCat("job ", argv[i], ": ");
@@ -209,12 +212,13 @@ int main(int argc, char** argv) {
         "       fusion-measure --verify BUNDLE REFERENCE [--threads N] [--job ID]\n"
         "       fusion-measure --plans BUNDLE [--threads N] [--job ID]\n"
         "--confine KIND: what bundles of this kind (cpu, opencl, cuda, dsa) need is all that they can do; none: no "
-        "confinement [cpu]\n");
+        "confinement [cpu]\n"
+        "--namespaces: with a process of its own for kernels of cpu and dsa, in namespaces of its own\n");
     return 2;
   }
   std::vector<std::string> readable = paths;
   if (!sentinel.empty()) readable.push_back(sentinel);
-  if (const absl::Status confined = fusion::Confine(kind, readable); !confined.ok()) {
+  if (const absl::Status confined = fusion::Confine(kind, readable, namespaces); !confined.ok()) {
     std::fprintf(stderr, "%s%s\n", job.c_str(), std::string(confined.message()).c_str());
     return 1;
   }

@@ -1,8 +1,10 @@
 // fusion-confine: becomes a program of the toolchain, confined. fusion-worker starts compilers and linkers by it.
-//   fusion-confine PROGRAM [ARGUMENT...]
+//   fusion-confine [--namespaces] [--cpu-seconds=N] PROGRAM [ARGUMENT...]
 // The program may read and start what the system's folders and its own hold, and write below the working directory.
+// With --namespaces it also has namespaces of its own, and fusion-confine waits for it and ends as it does.
 #include <signal.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <cstdio>
@@ -11,6 +13,9 @@
 #include <filesystem>
 #include <string>
 
+#include "absl/strings/numbers.h"
+#include "absl/strings/string_view.h"
+#include "absl/strings/strip.h"
 #include "compiler/backends/confinement/confinement.h"
 
 namespace fusion {
@@ -36,8 +41,24 @@ void AddPrefixesOf(const std::string& program, PathRules* rules) {
 }  // namespace fusion
 
 int main(int argc, char** argv) {
+  fusion::Namespaces namespaces = fusion::Namespaces::kShared;
+  for (; argc > 1 && argv[1][0] == '-'; --argc, ++argv) {
+    absl::string_view flag = argv[1];
+    int cpu_seconds = 0;
+    if (flag == "--namespaces") {
+      namespaces = fusion::Namespaces::kOwn;
+    } else if (absl::ConsumePrefix(&flag, "--cpu-seconds=") && absl::SimpleAtoi(flag, &cpu_seconds) &&
+               cpu_seconds > 0) {
+      // SIGXCPU, and SIGKILL for a program that takes no notice.
+      const struct rlimit limit = {static_cast<rlim_t>(cpu_seconds), static_cast<rlim_t>(cpu_seconds) + 1};
+      setrlimit(RLIMIT_CPU, &limit);
+    } else {
+      argc = 0;
+      break;
+    }
+  }
   if (argc < 2) {
-    std::fprintf(stderr, "usage: fusion-confine PROGRAM [ARGUMENT...]\n");
+    std::fprintf(stderr, "usage: fusion-confine [--namespaces] [--cpu-seconds=N] PROGRAM [ARGUMENT...]\n");
     return 2;
   }
   std::error_code error;
@@ -48,7 +69,8 @@ int main(int argc, char** argv) {
   rules.write = {folder, "/dev/null"};
   fusion::AddPrefixesOf(argv[1], &rules);
   setenv("TMPDIR", folder.c_str(), 1);
-  if (const absl::Status confined = fusion::ConfineThisProcess(fusion::Profile::kToolchain, rules); !confined.ok()) {
+  if (const absl::Status confined = fusion::ConfineThisProcess(fusion::Profile::kToolchain, rules, namespaces);
+      !confined.ok()) {
     std::fprintf(stderr, "fusion-confine: %s\n", std::string(confined.message()).c_str());
     return fusion::kExitCannotRun;
   }

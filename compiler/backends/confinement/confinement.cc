@@ -6,6 +6,7 @@
 #include <cerrno>
 
 #include "absl/strings/str_cat.h"
+#include "compiler/backends/confinement/namespaces.h"
 #include "compiler/backends/confinement/path_rules.h"
 #include "compiler/backends/confinement/syscall_filter.h"
 #include "runtime/base/errno_status.h"
@@ -15,10 +16,11 @@ namespace fusion {
 
 std::string ConfinementLevel::InWords() const {
   if (!seccomp) return "none";
-  return landlock > 0 ? absl::StrCat("seccomp, Landlock ", landlock) : "seccomp without Landlock";
+  if (landlock == 0) return namespaces ? "seccomp, namespaces" : "seccomp without Landlock";
+  return absl::StrCat("seccomp, Landlock ", landlock, namespaces ? ", namespaces" : "");
 }
 
-ConfinementLevel LevelOfThisMachine() { return {HasSyscallFilters(), LandlockVersion()}; }
+ConfinementLevel LevelOfThisMachine() { return {HasSyscallFilters(), LandlockVersion(), CheckNamespaces().ok()}; }
 
 absl::Status CheckConfinement() {
   if (HasSyscallFilters()) return absl::OkStatus();
@@ -27,8 +29,10 @@ absl::Status CheckConfinement() {
       "submit models may do everything that this user may, say --unconfined");
 }
 
-absl::Status ConfineThisProcess(Profile profile, const PathRules& rules) {
+absl::Status ConfineThisProcess(Profile profile, const PathRules& rules, Namespaces namespaces) {
   RETURN_IF_ERROR(CheckConfinement());
+  // First: the others refuse the calls for it, and hold in the fork only.
+  if (namespaces == Namespaces::kOwn) RETURN_IF_ERROR(EnterNamespaces(rules));
   if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) return ErrnoStatus(errno, "cannot refuse new privileges");
   const struct rlimit none = {0, 0};
   if (setrlimit(RLIMIT_CORE, &none) != 0) return ErrnoStatus(errno, "cannot refuse core dumps");

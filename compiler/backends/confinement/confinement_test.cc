@@ -29,8 +29,10 @@
 #include <optional>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "compiler/backends/confinement/namespaces.h"
 
 namespace fusion {
 namespace {
@@ -69,13 +71,14 @@ class ConfinementTest : public ::testing::Test {
   }
 
   // Runs `attack` in a process of its own, and returns what it returns, or kSignal and the number of the signal.
-  int Try(const std::function<int()>& attack, std::optional<Profile> profile) const {
+  int Try(const std::function<int()>& attack, std::optional<Profile> profile,
+          Namespaces namespaces = Namespaces::kShared) const {
     const pid_t child = fork();
     if (child == 0) {
       if (profile.has_value()) {
         PathRules rules;
         rules.read = MachinePaths(), rules.execute = SystemPaths(), rules.write = {folder_ + "/work"};
-        if (!ConfineThisProcess(*profile, rules).ok()) _exit(kNotConfined);
+        if (!ConfineThisProcess(*profile, rules, namespaces).ok()) _exit(kNotConfined);
       }
       _exit(attack());
     }
@@ -83,11 +86,16 @@ class ConfinementTest : public ::testing::Test {
     waitpid(child, &status, 0);
     return WIFSIGNALED(status) ? kSignal + WTERMSIG(status) : WEXITSTATUS(status);
   }
-  // Every profile refuses it, and it works otherwise.
+  // Every profile refuses it, with and without namespaces, and it works otherwise. A path that
+  // Landlock refuses (EACCES) does not exist in a view.
   void ExpectRefused(const std::string& what, const std::function<int()>& attack, int with = EPERM) const {
     EXPECT_EQ(Try(attack, std::nullopt), 0) << what << " does not work anyway";
-    for (const Profile profile : {Profile::kKernel, Profile::kCompiler, Profile::kToolchain, Profile::kDriver}) {
-      EXPECT_EQ(Try(attack, profile), with) << what << ", profile " << static_cast<int>(profile);
+    for (const Namespaces namespaces : here_) {
+      const bool own = namespaces == Namespaces::kOwn;
+      for (const Profile profile : {Profile::kKernel, Profile::kCompiler, Profile::kToolchain, Profile::kDriver}) {
+        EXPECT_EQ(Try(attack, profile, namespaces), own && with == EACCES ? ENOENT : with)
+            << what << ", profile " << static_cast<int>(profile) << (own ? " in namespaces" : "");
+      }
     }
   }
   int ConnectTo(int family, const void* address, socklen_t size) const {
@@ -101,6 +109,11 @@ class ConfinementTest : public ::testing::Test {
   sockaddr_un path_ = {};
   sockaddr_in loopback_ = {};
   int unix_ = -1, tcp_ = -1;
+  const pid_t self_ = getpid();
+  // Those that this machine has.
+  const std::vector<Namespaces> here_ = CheckNamespaces().ok()
+                                            ? std::vector<Namespaces>{Namespaces::kShared, Namespaces::kOwn}
+                                            : std::vector<Namespaces>{Namespaces::kShared};
 };
 
 int RunTrue() {
@@ -152,24 +165,40 @@ TEST_F(ConfinementTest, OpensNoDatabase) {
       "write to the database", [&] { return OpenOutside(O_WRONLY); }, EACCES);
   ExpectRefused(
       "read the memory of the parent",
-      [] { return Errno(open(absl::StrCat("/proc/", getppid(), "/mem").c_str(), O_RDONLY)); }, EACCES);
+      [&] { return Errno(open(absl::StrCat("/proc/", self_, "/mem").c_str(), O_RDONLY)); }, EACCES);
 }
 
 TEST_F(ConfinementTest, SignalsNobodyElse) {
-  ExpectRefused("kill", [] { return Errno(kill(getppid(), 0)); });
-  ExpectRefused("tgkill", [] { return Errno(syscall(SYS_tgkill, getppid(), getppid(), 0)); });
-  ExpectRefused("let a pipe's events send signals", [] {
+  ExpectRefused("kill", [&] { return Errno(kill(self_, 0)); });
+  ExpectRefused("tgkill", [&] { return Errno(syscall(SYS_tgkill, self_, self_, 0)); });
+  ExpectRefused("let a pipe's events send signals", [&] {
     int ends[2];
     if (pipe(ends) != 0) return errno;
-    return Errno(fcntl(ends[0], F_SETOWN, getppid()));
+    return Errno(fcntl(ends[0], F_SETOWN, self_));
   });
-  ExpectRefused("limit another process", [] {
+  ExpectRefused("limit another process", [&] {
     struct rlimit limit;
-    return Errno(prlimit(getppid(), RLIMIT_CPU, nullptr, &limit));
+    return Errno(prlimit(self_, RLIMIT_CPU, nullptr, &limit));
   });
-  for (const Profile profile : {Profile::kKernel, Profile::kCompiler}) {
-    EXPECT_EQ(Try([]() -> int { abort(); }, profile), kSignal + SIGABRT) << "its own end";
-    EXPECT_EQ(Try([] { return Errno(kill(getpid(), 0)); }, profile), 0);
+  for (const Namespaces namespaces : here_) {
+    for (const Profile profile : {Profile::kKernel, Profile::kCompiler}) {
+      EXPECT_EQ(Try([]() -> int { abort(); }, profile, namespaces), kSignal + SIGABRT) << "its own end";
+      EXPECT_EQ(Try([] { return Errno(kill(getpid(), 0)); }, profile, namespaces), 0);
+    }
+  }
+}
+
+// The filter lets it pass, because thread pools place their threads.
+TEST_F(ConfinementTest, MovesNoThreadOfOthersInNamespaces) {
+  if (here_.size() == 1) GTEST_SKIP() << CheckNamespaces();
+  const auto move = [&] {
+    cpu_set_t all;
+    if (sched_getaffinity(0, sizeof all, &all) != 0) return errno;
+    return Errno(sched_setaffinity(self_, sizeof all, &all));
+  };
+  for (const Profile profile : {Profile::kKernel, Profile::kCompiler, Profile::kToolchain}) {
+    EXPECT_EQ(Try(move, profile), 0);
+    EXPECT_EQ(Try(move, profile, Namespaces::kOwn), ESRCH);
   }
 }
 
@@ -190,7 +219,9 @@ TEST_F(ConfinementTest, ChangesNeitherTheMachineNorOthers) {
       [] { return Errno(setuid(0)); },
   };
   for (const Profile profile : {Profile::kKernel, Profile::kCompiler, Profile::kToolchain, Profile::kDriver}) {
-    for (size_t i = 0; i < std::size(attacks); ++i) EXPECT_EQ(Try(attacks[i], profile), EPERM) << i;
+    for (const Namespaces namespaces : here_) {
+      for (size_t i = 0; i < std::size(attacks); ++i) EXPECT_EQ(Try(attacks[i], profile, namespaces), EPERM) << i;
+    }
     EXPECT_EQ(Try([] { return Errno(syscall(SYS_clone3, nullptr, 0)); }, profile), ENOSYS);
     EXPECT_EQ(Try([] { return prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0); }, profile), 1);
     EXPECT_EQ(Try(
@@ -273,22 +304,26 @@ TEST_F(ConfinementTest, AToolchainStartsProgramsOfTheSystemOnly) {
 
 // The program that fusion-confine becomes stays confined, and so does every program that it starts.
 TEST_F(ConfinementTest, FusionConfineConfinesAProgramAndItsChildren) {
-  const auto confined = [&](const std::string& script) {
-    return Try(
-        [&] {
-          if (chdir((folder_ + "/work").c_str()) != 0) return errno;
-          const std::string quiet = script + " 2>/dev/null";
-          execl(FUSION_CONFINE, "fusion-confine", "/bin/sh", "-c", quiet.c_str(), static_cast<char*>(nullptr));
-          return errno;
-        },
-        std::nullopt);
-  };
-  EXPECT_EQ(confined("cat model > copy && test $(cat copy) = model && test \"$TMPDIR\" = \"$PWD\""), 0);
-  EXPECT_NE(confined(absl::StrCat("kill -0 ", getpid())), 0);
-  EXPECT_EQ(confined("/bin/sh -c '/bin/sh -c true'"), 0);
-  if (LevelOfThisMachine().landlock > 0) {
-    EXPECT_NE(confined("cat ../outside/fusion.db"), 0);
-    EXPECT_NE(confined("echo x > ../outside/file"), 0);
+  for (const Namespaces namespaces : here_) {
+    const bool own = namespaces == Namespaces::kOwn;
+    const auto confined = [&](const std::string& script) {
+      return Try(
+          [&] {
+            if (chdir((folder_ + "/work").c_str()) != 0) return errno;
+            const std::string quiet = script + " 2>/dev/null";
+            execl(FUSION_CONFINE, "fusion-confine", own ? "--namespaces" : "--cpu-seconds=60", "/bin/sh", "-c",
+                  quiet.c_str(), static_cast<char*>(nullptr));
+            return errno;
+          },
+          std::nullopt);
+    };
+    EXPECT_EQ(confined("cat model > copy && test $(cat copy) = model && test \"$TMPDIR\" = \"$PWD\""), 0);
+    EXPECT_NE(confined(absl::StrCat("kill -0 ", getpid())), 0);
+    EXPECT_EQ(confined("/bin/sh -c '/bin/sh -c true'"), 0);
+    if (own || LevelOfThisMachine().landlock > 0) {
+      EXPECT_NE(confined("cat ../outside/fusion.db"), 0);
+      EXPECT_NE(confined("echo x > ../outside/file"), 0);
+    }
   }
   EXPECT_EQ(Try(
                 [&] {
@@ -301,6 +336,8 @@ TEST_F(ConfinementTest, FusionConfineConfinesAProgramAndItsChildren) {
 
 TEST(ConfinementLevelTest, SaysWhatTheKernelOffers) {
   EXPECT_EQ((ConfinementLevel{true, 7}.InWords()), "seccomp, Landlock 7");
+  EXPECT_EQ((ConfinementLevel{true, 7, true}.InWords()), "seccomp, Landlock 7, namespaces");
+  EXPECT_EQ((ConfinementLevel{true, 0, true}.InWords()), "seccomp, namespaces");
   EXPECT_EQ((ConfinementLevel{true, 0}.InWords()), "seccomp without Landlock");
   EXPECT_EQ((ConfinementLevel{false, 3}.InWords()), "none");
 }

@@ -7,6 +7,7 @@
 #include <spawn.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -128,13 +129,14 @@ absl::StatusOr<ChildResult> RunChild(const std::vector<std::string>& argv, const
   const absl::Time start = SteadyNow();
   bool out_open = true, err_open = true, reaped = false, killed = false;
   int wait_status = 0;
+  struct rusage usage = {};
   absl::Time kill_time = absl::InfiniteFuture();
   while (!reaped || out_open || err_open) {
     struct pollfd fds[2] = {{out_open ? out.read_end : -1, POLLIN, 0}, {err_open ? err.read_end : -1, POLLIN, 0}};
     poll(fds, 2, out_open || err_open ? 50 : 2);
     if (fds[0].revents != 0) out_open = Drain(out.read_end, options.max_output_bytes, &result.stdout_text);
     if (fds[1].revents != 0) err_open = Drain(err.read_end, options.max_output_bytes, &result.stderr_text);
-    if (!reaped && waitpid(pid, &wait_status, WNOHANG) == pid) reaped = true;
+    if (!reaped && wait4(pid, &wait_status, WNOHANG, &usage) == pid) reaped = true;
     const absl::Time now = SteadyNow();
     if (!killed && !reaped) {
       result.cancelled = options.cancelled && options.cancelled();
@@ -159,6 +161,9 @@ absl::StatusOr<ChildResult> RunChild(const std::vector<std::string>& argv, const
   result.seconds = absl::ToDoubleSeconds(SteadyNow() - start);
   if (WIFEXITED(wait_status)) result.exit_code = WEXITSTATUS(wait_status);
   if (WIFSIGNALED(wait_status)) result.signal = WTERMSIG(wait_status);
+  if (result.signal == SIGXCPU) result.timed_out = true;
+  const absl::Duration used = absl::DurationFromTimeval(usage.ru_utime) + absl::DurationFromTimeval(usage.ru_stime);
+  result.cpu_seconds = std::max(result.cpu_seconds, absl::ToDoubleSeconds(used));
   return result;
 }
 

@@ -20,18 +20,21 @@ namespace fusion {
 struct ChildOptions {
   std::string working_directory;  // empty: inherited
   absl::Duration deadline = absl::Seconds(60);
-  absl::Duration cpu_limit = absl::InfiniteDuration();  // of the child itself, however busy the machine is
-  size_t max_output_bytes = 256 << 10;                  // of stdout and of stderr each; more is read and dropped
-  std::function<bool()> cancelled;                      // may be empty; polled about ten times a second
+  // Processor time of the child itself, however busy the machine is. A child that waits for another one (fusion-confine
+  // --namespaces) limits that one by RLIMIT_CPU, and ends by SIGXCPU as it does.
+  absl::Duration cpu_limit = absl::InfiniteDuration();
+  size_t max_output_bytes = 256 << 10;  // of stdout and of stderr each; more is read and dropped
+  std::function<bool()> cancelled;      // may be empty; polled about ten times a second
 };
 
 struct ChildResult {
   int exit_code = -1;      // -1 when a signal ended it
   int signal = 0;          // 0 when it exited
-  bool timed_out = false;  // killed at the deadline, or at the limit of its CPU time
+  bool timed_out = false;  // killed at the deadline, or at a limit of its CPU time
   bool cancelled = false;
-  double seconds = 0;      // wall time
-  double cpu_seconds = 0;  // as measured at most 50 ms before its end
+  double seconds = 0;  // wall time
+  double cpu_seconds =
+      0;  // with that of children that it waited for; of one that was killed, up to 50 ms before its end
   std::string stdout_text;
   std::string stderr_text;
 

@@ -90,6 +90,11 @@ TEST(RunChild, CpuTimeIsLimitedWhateverTheClockSays) {
   const auto idle = RunChild({"/bin/sleep", "0.4"}, options);
   ASSERT_TRUE(idle.ok()) << idle.status();
   EXPECT_TRUE(idle->ok()) << idle->Describe();
+  // A limit that the child has set itself, and time of a process that it waited for.
+  const auto limited = RunChild({"/bin/sh", "-c", "ulimit -t 1; /bin/sh -c 'while :; do :; done'; kill -XCPU $$"}, {});
+  ASSERT_TRUE(limited.ok()) << limited.status();
+  EXPECT_TRUE(limited->timed_out) << limited->Describe();
+  EXPECT_GT(limited->cpu_seconds, 0.5) << "of about a second, by the ticks of a limit";
 }
 
 TEST(RunChild, OutputIsBounded) {
