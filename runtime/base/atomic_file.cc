@@ -55,18 +55,17 @@ void RemoveOrphans(const std::string& folder) {
 
 }  // namespace
 
-// Creates the file with mode 0666, so that the process's umask decides who may read the result.
-absl::StatusOr<std::unique_ptr<AtomicFile>> AtomicFile::Create(const std::string& path) {
+absl::StatusOr<std::unique_ptr<AtomicFile>> AtomicFile::Create(const std::string& path, unsigned mode) {
   if (path.empty() || path.back() == '/') {
     return absl::InvalidArgumentError(absl::StrCat("'", path, "' does not name a file"));
   }
   const std::string folder = FolderOf(path);
   RemoveOrphans(folder);
-  int fd = open(folder.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0666);
+  int fd = open(folder.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, mode);
   if (fd >= 0) return std::unique_ptr<AtomicFile>(new AtomicFile(path, "", fd));
   for (int attempt = 0;; ++attempt) {
     std::string temporary = TemporaryName(path, attempt);
-    fd = open(temporary.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    fd = open(temporary.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, mode);
     if (fd >= 0) return std::unique_ptr<AtomicFile>(new AtomicFile(path, std::move(temporary), fd));
     if (errno != EEXIST || attempt == kMaxAttempts) {
       return ErrnoStatus(errno, absl::StrCat("cannot create '", path, "'"));
@@ -143,8 +142,8 @@ absl::Status AtomicFile::Commit(bool durable) {
   return absl::OkStatus();
 }
 
-absl::Status WriteFileAtomically(const std::string& path, absl::string_view bytes) {
-  ASSIGN_OR_RETURN(std::unique_ptr<AtomicFile> file, AtomicFile::Create(path));
+absl::Status WriteFileAtomically(const std::string& path, absl::string_view bytes, unsigned mode) {
+  ASSIGN_OR_RETURN(std::unique_ptr<AtomicFile> file, AtomicFile::Create(path, mode));
   RETURN_IF_ERROR(file->Append(bytes));
   return file->Commit();
 }

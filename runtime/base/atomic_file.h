@@ -18,7 +18,8 @@ namespace fusion {
 // One thread at a time may use it. A full disk is RESOURCE_EXHAUSTED.
 class AtomicFile {
  public:
-  static absl::StatusOr<std::unique_ptr<AtomicFile>> Create(const std::string& path);
+  // `mode` is what the process's umask leaves of it: 0600 for a secret.
+  static absl::StatusOr<std::unique_ptr<AtomicFile>> Create(const std::string& path, unsigned mode = 0666);
   ~AtomicFile();
   AtomicFile(const AtomicFile&) = delete;
   AtomicFile& operator=(const AtomicFile&) = delete;
@@ -43,7 +44,7 @@ class AtomicFile {
 };
 
 // Writes all of `bytes` through an AtomicFile.
-absl::Status WriteFileAtomically(const std::string& path, absl::string_view bytes);
+absl::Status WriteFileAtomically(const std::string& path, absl::string_view bytes, unsigned mode = 0666);
 
 }  // namespace fusion
 

@@ -44,6 +44,14 @@ TEST_F(AtomicFileTest, CommitReplacesAndAbandonLeavesNothing) {
   EXPECT_EQ((*MappedFile::Open(path))->bytes(), "newer");
 }
 
+TEST_F(AtomicFileTest, ASecretIsItsOwnersAlone) {
+  const std::string path = folder_ + "/secret";
+  ASSERT_TRUE(WriteFileAtomically(path, "readable").ok());
+  ASSERT_TRUE(WriteFileAtomically(path, "secret", 0600).ok());
+  using std::filesystem::perms;
+  EXPECT_EQ(std::filesystem::status(path).permissions(), perms::owner_read | perms::owner_write);
+}
+
 TEST_F(AtomicFileTest, AKilledWriterLeavesNothingForLong) {
   const std::string path = folder_ + "/a";
   const pid_t child = fork();
