@@ -154,9 +154,14 @@ absl::StatusOr<Endpoint> Checked(Endpoint endpoint, bool insecure) {
 
 }  // namespace
 
+absl::StatusOr<std::string> ReadSecretFile(const std::string& path) {
+  ASSIGN_OR_RETURN(std::optional<std::string> text, ReadPrivateFile(path, /*optional=*/false));
+  return *std::move(text);
+}
+
 absl::StatusOr<std::string> ReadTokenFile(const std::string& path) {
-  ASSIGN_OR_RETURN(const std::optional<std::string> text, ReadPrivateFile(path, /*optional=*/false));
-  const std::string token(absl::StripAsciiWhitespace(*text));
+  ASSIGN_OR_RETURN(const std::string text, ReadSecretFile(path));
+  const std::string token(absl::StripAsciiWhitespace(text));
   if (token.empty()) return absl::InvalidArgumentError(absl::StrCat(path, " holds no token"));
   for (const char c : token) {
     if (absl::ascii_isgraph(static_cast<unsigned char>(c))) continue;

@@ -45,6 +45,9 @@ absl::StatusOr<Endpoint> ResolveEndpoint(const ConnectFlags& flags, const std::s
 // server.
 absl::StatusOr<Endpoint> EndpointOf(const std::string& address);
 
+// Reads a file with a secret. Fails with PERMISSION_DENIED if other users may read it, NOT_FOUND if there is none.
+absl::StatusOr<std::string> ReadSecretFile(const std::string& path);
+
 // Reads a file that holds a token, without the line break at its end. Fails with PERMISSION_DENIED if other users may
 // read it.
 absl::StatusOr<std::string> ReadTokenFile(const std::string& path);
