@@ -5,12 +5,15 @@
 #include <grpcpp/impl/service_type.h>
 
 #include <atomic>
+#include <limits>
+
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "runtime/base/status_macros.h"
 #include "server/auth/expiry_watch.h"
 #include "server/auth/tokens.h"
+#include "server/auth/worker_authority.h"
 #include "server/bundle_signer.h"
 #include "server/byte_budget.h"
 #include "server/disk_executor.h"
@@ -141,29 +144,53 @@ void Configure(grpc::ServerBuilder* builder) {
   builder->SetResourceQuota(quota);
 }
 
-// Whoever reaches a socket is its owner. Every other address has TLS and wants tokens, or the server is insecure.
-Identify IdentifyBy(const TokenBook* tokens, bool tls) {
-  return [tokens, tls](const Caller& caller) -> absl::StatusOr<Principal> {
+// Whoever reaches a socket is its owner. Every other address has TLS and wants tokens, or certificates of workers, or
+// the server is insecure: then `authority` is null. A certificate of another authority says nothing about its holder.
+Identify IdentifyBy(const TokenBook* tokens, const WorkerAuthority* authority) {
+  return [tokens, authority](const Caller& caller) -> absl::StatusOr<Principal> {
     if (absl::StartsWith(caller.peer, "unix:")) return LocalPrincipal(caller);
-    if (tls) return tokens->Identify(caller.authorization);
-    return Principal{"anybody", RoleSet::All()};
+    if (authority == nullptr) return Principal{"anybody", RoleSet::All()};
+    if (caller.authorization.empty() && !caller.certificate.empty()) {
+      if (const auto facts = authority->FactsOf(caller.certificate)) return tokens->Identify(*facts);
+    }
+    return tokens->Identify(caller.authorization);
   };
 }
 
+std::string ClientRootsPath(const std::string& state_folder) { return absl::StrCat(state_folder, "/client-roots.pem"); }
+
 }  // namespace
 
-// Keeps the metric about the certificate of a server with TLS. A file that is being replaced leaves it as it was.
-struct CertificateEndWatch {
-  std::string path;  // empty: there is none
+// Keeps the metrics about certificates of a server with TLS, and the authorities that callers may come with. A file
+// that is being replaced leaves both as they were.
+struct CertificateWatch {
+  std::string path;  // of the server's certificate; empty: there is none
   Metrics* metrics;
+  const TokenBook* tokens;
+  ClientRoots* roots;  // null: callers need no certificate
+  Log log;
   absl::Time next = absl::InfinitePast();
+  absl::Status roots_kept = absl::OkStatus();
+  bool workers_came = false;
 
   void Look() {
-    constexpr absl::Duration kPause = absl::Seconds(10);
+    constexpr absl::Duration kPause = absl::Seconds(2);
     if (path.empty() || SteadyNow() < next) return;
     next = SteadyNow() + kPause;
     if (const auto end = CertificateEnd(path); end.ok())
       metrics->Set(Metric::kCertificateEnd, static_cast<double>(*end));
+    const absl::Time first = tokens->FirstEndInUse();
+    workers_came = workers_came || first < absl::InfiniteFuture();
+    if (workers_came) {
+      metrics->Set(Metric::kWorkerCertificateEnd, first < absl::InfiniteFuture()
+                                                      ? static_cast<double>(absl::ToUnixSeconds(first))
+                                                      : std::numeric_limits<double>::infinity());
+    }
+    const absl::Status kept = roots == nullptr ? absl::OkStatus() : roots->Look();
+    if (!kept.ok() && roots_kept.ok()) {
+      log({LogLevel::kError, "the authorities of callers stay as they were", {{"error", kept.ToString()}}});
+    }
+    roots_kept = kept;
   }
 };
 
@@ -178,7 +205,9 @@ struct Server::State {
   std::atomic<bool> starting = true;
   absl::Status damage_at_start;  // of the database
   std::unique_ptr<TokenBook> tokens;
-  std::unique_ptr<Retention> retention;  // its thread uses what stands above
+  std::unique_ptr<WorkerAuthority> authority;  // null: no TLS
+  std::unique_ptr<ClientRoots> client_roots;   // null: callers need no certificate
+  std::unique_ptr<Retention> retention;        // its thread uses what stands above
   std::unique_ptr<Farm> farm;
   std::unique_ptr<JobRunner> jobs;
   std::unique_ptr<DiskExecutor> executor;
@@ -197,6 +226,7 @@ struct Server::State {
   absl::Status OpenFolder(ServerOptions* options);
   absl::Status OpenStores(const ServerOptions& options);
   void MakeJobs(const ServerOptions& options, const CompilerFunctions& compiler);
+  absl::Status OpenCertificates(const ServerOptions& options);
   absl::Status Listen(const ServerOptions& options, grpc::ServerBuilder* builder, std::vector<int>* ports);
   absl::Status AddServices(const ServerOptions& options, grpc::ServerBuilder* builder);
   // Fails where the disk has too little room for another job or blob.
@@ -261,8 +291,9 @@ void Server::State::MakeJobs(const ServerOptions& options, const CompilerFunctio
       options.least_free_bytes, free_bytes, [database = store.get()] { return database->TryToStore(); },
       [files = artifacts.get()] { return files->TryToWrite(); }, options.log);
   retention->OnDamage([reported = serving.get()](const absl::Status& damage) { reported->Damaged(damage); });
-  farm->SetObserver([reported = serving.get(), watch = CertificateEndWatch{options.tls.certificate, metrics.get()}](
-                        const absl::Status& stored) mutable {
+  farm->SetObserver([reported = serving.get(),
+                     watch = CertificateWatch{options.tls.certificate, metrics.get(), tokens.get(), client_roots.get(),
+                                              options.log}](const absl::Status& stored) mutable {
     reported->Observe(stored);
     watch.Look();
   });
@@ -278,6 +309,19 @@ void Server::State::MakeJobs(const ServerOptions& options, const CompilerFunctio
   executor = std::make_unique<DiskExecutor>(kExecutorThreads);
 }
 
+// Who calls: tokens, and with TLS the authority of workers' certificates.
+absl::Status Server::State::OpenCertificates(const ServerOptions& options) {
+  const TokenBook::Clock clock = options.wall_clock ? options.wall_clock : absl::Now;
+  ASSIGN_OR_RETURN(tokens, TokenBook::Open(store.get(), clock));
+  if (!options.tls.any() || options.insecure) return absl::OkStatus();
+  ASSIGN_OR_RETURN(authority, WorkerAuthority::Open(options.state_folder, clock));
+  retention->AlsoBackUp(WorkerAuthorityCertificates(options.state_folder));
+  if (options.tls.client_ca.empty()) return absl::OkStatus();
+  client_roots = std::make_unique<ClientRoots>(options.tls.client_ca, authority->certificates(),
+                                               ClientRootsPath(options.state_folder));
+  return client_roots->Look();
+}
+
 // Adds the addresses to the builder, which sets `ports`, parallel to them, when it starts. Refuses an address where
 // strangers could do everything.
 absl::Status Server::State::Listen(const ServerOptions& options, grpc::ServerBuilder* builder,
@@ -288,7 +332,7 @@ absl::Status Server::State::Listen(const ServerOptions& options, grpc::ServerBui
     if (options.insecure) {
       return absl::InvalidArgumentError("--insecure is for servers without TLS: leave it out, or --tls-cert");
     }
-    ASSIGN_OR_RETURN(tcp, TlsServerCredentialsOf(options.tls));
+    ASSIGN_OR_RETURN(tcp, TlsServerCredentialsOf(options.tls, ClientRootsPath(options.state_folder)));
   }
   ports->assign(options.listen.size(), 0);
   for (size_t i = 0; i < options.listen.size(); ++i) {
@@ -314,19 +358,19 @@ absl::Status Server::State::Listen(const ServerOptions& options, grpc::ServerBui
 
 // Makes the services behind their guard, and gives them to the builder.
 absl::Status Server::State::AddServices(const ServerOptions& options, grpc::ServerBuilder* builder) {
-  ASSIGN_OR_RETURN(tokens, TokenBook::Open(store.get(), absl::Now));
   retention->AlsoExpire([book = tokens.get(), log = options.log](int64_t before_ms) {
     if (const absl::Status removed = book->RemoveOld(before_ms); !removed.ok()) {
       log({LogLevel::kError, "cannot remove old tokens", {{"error", removed.ToString()}}});
     }
   });
-  guard = std::make_unique<Guard>(options.identify ? options.identify : IdentifyBy(tokens.get(), options.tls.any()),
+  guard = std::make_unique<Guard>(options.identify ? options.identify : IdentifyBy(tokens.get(), authority.get()),
                                   options.log);
   expiry = std::make_unique<ExpiryWatch>(tokens.get(), guard.get());
   streams = std::make_unique<StreamPlaces>(kMaxStreams, options.streams_per_caller, kLongestPauseOfStream);
   uploads = std::make_unique<ByteBudget>(options.upload_bytes_per_caller);
   services.push_back(MakeAdminService(guard.get(), retention.get()));
-  services.push_back(MakeAuthService(guard.get(), tokens.get(), options.log));
+  services.push_back(
+      MakeAuthService(guard.get(), tokens.get(), authority.get(), options.worker_certificate_lifetime, options.log));
   services.push_back(MakeCompileService(guard.get(), jobs.get(), store.get(), farm.get(), executor.get(),
                                         options.local_devices, logs.get(), options.compilation_limits));
   services.push_back(
@@ -334,7 +378,7 @@ absl::Status Server::State::AddServices(const ServerOptions& options, grpc::Serv
   ASSIGN_OR_RETURN(signer, BundleSigner::Open(options.sign_with));
   services.push_back(MakeSignatureService(guard.get(), store.get(), artifacts.get(), signer.get(), options.log));
   services.push_back(MakeWorkerService(guard.get(), farm.get(), artifacts.get(), executor.get(), logs.get()));
-  services.push_back(MakeWorkerAdminService(guard.get(), farm.get()));
+  services.push_back(MakeWorkerAdminService(guard.get(), farm.get(), tokens.get()));
   services.push_back(MakeProfileService(guard.get(), store.get(), jobs.get(), streams.get()));
   for (auto& service : services) builder->RegisterService(service.get());
   std::vector<std::unique_ptr<grpc::experimental::ServerInterceptorFactoryInterface>> interceptors;
@@ -352,6 +396,7 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const ServerOptions& given
     return status.ok() || state->damage_at_start.ok() ? status : state->damage_at_start;
   };
   RETURN_IF_ERROR(told(state->OpenStores(options)));
+  RETURN_IF_ERROR(state->OpenCertificates(options));
   state->MakeJobs(options, compiler);
   grpc::EnableDefaultHealthCheckService(true);
   grpc::ServerBuilder builder;

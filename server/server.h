@@ -44,8 +44,10 @@ struct ServerOptions {
   // although later syncs succeed, so that the process should end. Empty: the calls that needed the sync fail.
   std::function<void(const absl::Status&)> on_failed_sync = nullptr;
   RetentionOptions retention;
-  std::vector<std::string> sign_with = {};      // files with private keys (bundle_signer.h)
-  std::string compilation_limits = {};          // what limits the memory of compilations, in words
+  std::vector<std::string> sign_with = {};  // files with private keys (bundle_signer.h)
+  std::string compilation_limits = {};      // what limits the memory of compilations, in words
+  absl::Duration worker_certificate_lifetime = absl::Hours(24 * 30);
+  std::function<absl::Time()> wall_clock = nullptr;  // a test's, by which tokens and certificates end; else absl::Now
   const LocalDevices* local_devices = nullptr;  // the devices of workers beside the server; must outlive the server
 };
 

@@ -8,6 +8,7 @@
 #include <string>
 
 #include "absl/status/status.h"
+#include "absl/time/time.h"
 #include "runtime/log/log.h"
 
 namespace grpc {
@@ -30,12 +31,15 @@ class Retention;
 class Store;
 class StreamPlaces;
 class TokenBook;
+class WorkerAuthority;
 
 extern const char kServerVersion[];  // the project's version, from CMakeLists.txt
 
-// `devices` and `logs` may be null. `room` fails with RESOURCE_EXHAUSTED if the disk is too full to take uploads.
+// `devices` and `logs` may be null; so may `authority`: workers that join then get tokens. `room` fails with
+// RESOURCE_EXHAUSTED if the disk is too full to take uploads.
 std::unique_ptr<grpc::Service> MakeAdminService(Guard* guard, Retention* retention);
-std::unique_ptr<grpc::Service> MakeAuthService(Guard* guard, TokenBook* tokens, Log log);
+std::unique_ptr<grpc::Service> MakeAuthService(Guard* guard, TokenBook* tokens, const WorkerAuthority* authority,
+                                               absl::Duration certificate_lifetime, Log log);
 std::unique_ptr<grpc::Service> MakeCompileService(Guard* guard, JobRunner* jobs, Store* store, Farm* farm,
                                                   DiskExecutor* executor, const LocalDevices* devices, JobLogs* logs,
                                                   const std::string& compilation_limits);
@@ -46,7 +50,7 @@ std::unique_ptr<grpc::Service> MakeSignatureService(Guard* guard, Store* store, 
                                                     const BundleSigner* signer, Log log);
 std::unique_ptr<grpc::Service> MakeWorkerService(Guard* guard, Farm* farm, ArtifactStore* artifacts,
                                                  DiskExecutor* executor, JobLogs* logs);
-std::unique_ptr<grpc::Service> MakeWorkerAdminService(Guard* guard, Farm* farm);
+std::unique_ptr<grpc::Service> MakeWorkerAdminService(Guard* guard, Farm* farm, const TokenBook* tokens);
 std::unique_ptr<grpc::Service> MakeProfileService(Guard* guard, Store* store, JobRunner* jobs, StreamPlaces* streams);
 
 }  // namespace fusion

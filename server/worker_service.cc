@@ -1,7 +1,9 @@
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <set>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "proto/worker.grpc.pb.h"
@@ -9,6 +11,7 @@
 #include "runtime/base/sha256.h"
 #include "runtime/base/status_macros.h"
 #include "server/auth/guard.h"
+#include "server/auth/tokens.h"
 #include "server/disk_executor.h"
 #include "server/grpc_status.h"
 #include "server/jobs/job_logs.h"
@@ -61,10 +64,11 @@ absl::StatusOr<AttachedWorker> ParseInfo(const std::string& worker_id, const v1:
 // One Synchronize call. It owns itself until OnDone.
 class SyncCall : public grpc::ServerUnaryReactor {
  public:
-  SyncCall(Permit permit, Farm* farm, std::string worker_id)
+  SyncCall(Permit permit, Farm* farm, std::string worker_id, bool on_socket)
       : permit_(std::move(permit)),
         farm_(farm),
         worker_id_(std::move(worker_id)),
+        on_socket_(on_socket),
         gone_(std::make_shared<std::atomic<bool>>(false)) {}
   void OnCancel() override {
     *gone_ = true;
@@ -73,11 +77,13 @@ class SyncCall : public grpc::ServerUnaryReactor {
   void OnDone() override { delete this; }
   const std::shared_ptr<std::atomic<bool>>& gone() const { return gone_; }
   const Principal& principal() const { return permit_.principal(); }
+  bool on_socket() const { return on_socket_; }
 
  private:
   const Permit permit_;
   Farm* const farm_;
   const std::string worker_id_;
+  const bool on_socket_;
   const std::shared_ptr<std::atomic<bool>> gone_;
 };
 
@@ -112,7 +118,8 @@ class WorkerService : public v1::Worker::CallbackService {
                                         v1::SynchronizeResponse* response) override {
     absl::StatusOr<Permit> permit = guard_->Authorize(context, "/fusion.v1.Worker/Synchronize");
     if (!permit.ok()) return new RefusedSync(permit.status());
-    auto* call = new SyncCall(*std::move(permit), farm_, request->worker_id());
+    auto* call =
+        new SyncCall(*std::move(permit), farm_, request->worker_id(), absl::StartsWith(context->peer(), "unix:"));
     executor_->Run([this, call, request, response] {
       absl::Status status = Handle(*request, response, call);
       if (!status.ok()) call->Finish(ToGrpc(status));
@@ -130,6 +137,7 @@ class WorkerService : public v1::Worker::CallbackService {
       ASSIGN_OR_RETURN(AttachedWorker worker, ParseInfo(request.worker_id(), request.info()));
       worker.info = info;
       worker.token = principal.token_id;
+      worker.on_socket = call->on_socket();
       // Whoever has no token is the server's user, or the server takes everybody's word (--insecure).
       worker.source = principal.token_id.empty() ? "" : principal.OwnerName();
       worker.trusted_builds = principal.roles.Has(Role::kBuild);
@@ -225,7 +233,7 @@ class WorkerService : public v1::Worker::CallbackService {
 
 class WorkerAdminService : public v1::WorkerAdmin::Service {
  public:
-  WorkerAdminService(Guard* guard, Farm* farm) : guard_(guard), farm_(farm) {}
+  WorkerAdminService(Guard* guard, Farm* farm, const TokenBook* tokens) : guard_(guard), farm_(farm), tokens_(tokens) {}
 
   grpc::Status ListWorkers(grpc::ServerContext* context, const v1::ListWorkersRequest* request,
                            v1::ListWorkersResponse* response) override {
@@ -263,6 +271,7 @@ class WorkerAdminService : public v1::WorkerAdmin::Service {
       status->set_fingerprint(row.worker.fingerprint);
       status->set_source(row.worker.source);
       status->set_trust(row.trust);
+      SetKnownBy(row.worker, status);
     }
     return grpc::Status::OK;
   }
@@ -304,6 +313,13 @@ class WorkerAdminService : public v1::WorkerAdmin::Service {
   }
 
  private:
+  void SetKnownBy(const AttachedWorker& worker, v1::WorkerStatus* status) const {
+    if (worker.token.empty()) return status->set_known_by(worker.on_socket ? "socket" : "anybody");
+    status->set_token_id(worker.token);
+    const std::optional<TokenRow> row = tokens_->Find(worker.token);
+    status->set_known_by(row.has_value() && row->certificate ? "certificate" : "token");
+    if (row.has_value()) status->set_known_until_ms(row->expires_ms);
+  }
   static v1::DrainedWorker ToProto(const DrainedWorkerRow& row) {
     v1::DrainedWorker worker;
     worker.set_name(row.name);
@@ -318,6 +334,7 @@ class WorkerAdminService : public v1::WorkerAdmin::Service {
 
   Guard* const guard_;
   Farm* const farm_;
+  const TokenBook* const tokens_;
 };
 
 }  // namespace
@@ -327,8 +344,8 @@ std::unique_ptr<grpc::Service> MakeWorkerService(Guard* guard, Farm* farm, Artif
   return std::make_unique<WorkerService>(guard, farm, artifacts, executor, logs);
 }
 
-std::unique_ptr<grpc::Service> MakeWorkerAdminService(Guard* guard, Farm* farm) {
-  return std::make_unique<WorkerAdminService>(guard, farm);
+std::unique_ptr<grpc::Service> MakeWorkerAdminService(Guard* guard, Farm* farm, const TokenBook* tokens) {
+  return std::make_unique<WorkerAdminService>(guard, farm, tokens);
 }
 
 }  // namespace fusion

@@ -15,6 +15,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
+#include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "runtime/base/core_dumps.h"
 #include "runtime/base/user_folders.h"
@@ -54,7 +55,8 @@ void AddFlags(CLI::App* app, Flags* flags) {
                   "file with this worker's token, mode 0600 [$FUSION_TOKEN_FILE; $FUSION_TOKEN is the token itself]");
   app->add_option(
       "--join-token-file", flags->join_token_file,
-      "file with a join token, mode 0600: this worker gets a token of its own with it and keeps that in --state");
+      "file with a join token, mode 0600: this worker gets a certificate of its own with it, which it keeps in --state "
+      "and renews");
   app->add_flag("--insecure", flags->connect.insecure,
                 "speak to HOST:PORT without TLS, and send no token [FUSION_INSECURE=1]");
   app->add_option("--name", options.name, "name shown to people (default: the host's name)");
@@ -215,12 +217,15 @@ int RunAs(Flags flags, const fusion::Log& log) {
     return kExitUsage;
   }
   if (!flags.join_token_file.empty()) {
-    server = fusion::Join(*server, flags.join_token_file, options.state_folder,
-                          options.name.empty() ? fusion::HostName() : options.name);
-    if (!server.ok()) {
-      log({fusion::LogLevel::kError, std::string(server.status().message()), {}});
+    absl::StatusOr<fusion::Joined> joined =
+        fusion::Join(*server, flags.join_token_file, options.state_folder,
+                     options.name.empty() ? fusion::HostName() : options.name, absl::Now(), log);
+    if (!joined.ok()) {
+      log({fusion::LogLevel::kError, std::string(joined.status().message()), {}});
       return 1;
     }
+    options.renew_certificate = joined->certificate;
+    server = std::move(joined->server);
   }
   options.server = *std::move(server);
   return Serve(options);

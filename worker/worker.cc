@@ -279,7 +279,12 @@ absl::StatusOr<std::unique_ptr<Worker>> Worker::Create(WorkerOptions options) {
   if (options.kinds.size() > 1) {
     return absl::InvalidArgumentError("a worker measures one device: start one for each kind");
   }
-  std::unique_ptr<Transport> transport = MakeGrpcTransport(options.server);
+  std::unique_ptr<CertificateRenewal> renewal;
+  if (options.renew_certificate) {
+    renewal = std::make_unique<CertificateRenewal>(options.server.certificate_file, options.server.key_file, absl::Now,
+                                                   options.log);
+  }
+  std::unique_ptr<Transport> transport = MakeGrpcTransport(options.server, std::move(renewal));
   Transport* wire = transport.get();
   const BlobReader read_blob = [wire](const std::string& digest, int64_t size) { return wire->ReadBlob(digest, size); };
   if (options.kinds == std::vector<std::string>{kSimulatedKind}) {

@@ -19,6 +19,7 @@ namespace fusion {
 
 struct WorkerOptions {
   Endpoint server;
+  bool renew_certificate = false;             // that of `server` is this server's, and ends
   std::string name;                           // for people; empty: the host's name
   std::map<std::string, std::string> labels;  // v1.WorkerInfo.labels
   std::vector<std::string> kinds = {"cpu"};   // device kind to measure: one of MeasuredKinds()

@@ -51,7 +51,7 @@ class TokenCreateVerb : public Verb {
              true,
              {"client", "build", "untrusted-build", "measure", "admin"}},
             {"--expires", "90d, 12h, 30m, 45s or never", &expires_},
-            {"--join", "workers exchange it for tokens of their own, and it is good for nothing else", &join_},
+            {"--join", "workers exchange it for certificates of their own, and it is good for nothing else", &join_},
             {"--most", "with --join: how many workers it may bring [100]", &most_},
             {"--tenant",
              "of which tenant, which shares models and bundles with no other; its tokens have the role client alone",
@@ -98,17 +98,21 @@ class TokenCreateVerb : public Verb {
 class TokenRevokeVerb : public Verb {
  public:
   std::string name() const override { return "auth token revoke"; }
-  std::string help() const override { return "refuse a token from now on, and end the calls that came with it"; }
+  std::string help() const override {
+    return "refuse a token or certificate from now on, and end the calls that came with it";
+  }
   std::vector<Option> Options() override {
     return {{"ID", "the token's id (auth token list)", &id_, true},
-            {"--with-joined", "also the tokens of all workers that this join token has brought", &with_joined_}};
+            {"--with-joined", "also the certificates and tokens of all workers that this join token has brought",
+             &with_joined_}};
   }
   int Run(const CommonOptions& common) override {
     // Whoever has the token at hand need not cut its id out of it, and it must not travel.
     if (id_.rfind("fus_", 0) == 0) id_ = id_.substr(4, id_.find('_', 4) - 4);
     const auto revoked = Connection::Open(common.endpoint)->RevokeToken(id_, with_joined_);
     if (!revoked.ok()) return Fail(revoked.status());
-    std::fprintf(stderr, "token %s (%s) is revoked\n", revoked->id().c_str(), revoked->name().c_str());
+    std::fprintf(stderr, "%s %s (%s) is revoked\n", revoked->certificate() ? "certificate" : "token",
+                 revoked->id().c_str(), revoked->name().c_str());
     return kExitOk;
   }
 
@@ -120,7 +124,7 @@ class TokenRevokeVerb : public Verb {
 class TokenListVerb : public Verb {
  public:
   std::string name() const override { return "auth token list"; }
-  std::string help() const override { return "all tokens, by the ids that logs show"; }
+  std::string help() const override { return "all tokens and certificates of workers, by the ids that logs show"; }
   std::vector<Option> Options() override {
     return {{"--limit", "how many, the oldest first (0: all)", &limit_}, OutputOption(&format_)};
   }
@@ -138,12 +142,14 @@ class TokenListVerb : public Verb {
                           : token.expires_ms() != 0 && token.expires_ms() <= now ? "expired"
                           : token.join()                                         ? "joins"
                                                                                  : "valid";
-      rows.push_back({token.id(), Printable(token.name()), absl::StrJoin(token.roles(), ","), state,
+      const char* kind = token.certificate() ? "certificate" : token.join() ? "join token" : "token";
+      rows.push_back({token.id(), kind, Printable(token.name()), absl::StrJoin(token.roles(), ","), state,
                       TimeInWords(token.created_ms()), TimeOrWord(token.expires_ms(), "never"),
                       token.tenant().empty() ? "-" : token.tenant(), Printable(token.created_by())});
     }
-    std::fputs(Table({"ID", "NAME", "ROLES", "STATE", "CREATED", "EXPIRES", "TENANT", "CREATED BY"}, rows).c_str(),
-               stdout);
+    std::fputs(
+        Table({"ID", "KIND", "NAME", "ROLES", "STATE", "CREATED", "EXPIRES", "TENANT", "CREATED BY"}, rows).c_str(),
+        stdout);
     return kExitOk;
   }
 

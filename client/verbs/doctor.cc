@@ -8,9 +8,11 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/time/clock.h"
 #include "client/api/connection.h"
 #include "client/cli/exit_codes.h"
 #include "client/cli/words.h"
+#include "client/verbs/known_by.h"
 #include "client/verbs/verbs.h"
 #include "runtime/base/user_folders.h"
 
@@ -132,8 +134,17 @@ class DoctorVerb : public Verb {
                       "workers whose level is none run kernels that may do what their user may: start them on Linux "
                       "with seccomp, and without --unconfined",
                       false};
+    Check known_by{
+        "known by", true, "",
+        "a worker renews its certificate when a third of its time is left, and says in its log why it cannot; "
+        "one that has expired is replaced with a join token",
+        false};
     for (const v1::WorkerStatus& worker : workers->workers()) {
       if (worker.state() == "lost") continue;
+      if (const std::string known = KnownByInWords(worker); !known.empty()) {
+        absl::StrAppend(&known_by.found, known_by.found.empty() ? "" : "; ", worker.info().name(), ": ", known);
+      }
+      known_by.ok = known_by.ok && !RenewalIsLate(worker, absl::Now());
       const auto level = worker.info().labels().find("confinement");  // an older worker does not say
       const std::string words = level == worker.info().labels().end() ? "unknown" : level->second;
       absl::StrAppend(&confinement.found, confinement.found.empty() ? "" : "; ", worker.info().name(), ": ", words);
@@ -144,6 +155,7 @@ class DoctorVerb : public Verb {
     }
     for (Check& check : CheckDevices(capabilities, workers_of)) checks->push_back(std::move(check));
     if (!confinement.found.empty()) checks->push_back(std::move(confinement));
+    if (!known_by.found.empty()) checks->push_back(std::move(known_by));
     auto names = [](const std::vector<std::string>& workers) {
       return workers.empty() ? "no worker" : absl::StrJoin(workers, ", ");
     };

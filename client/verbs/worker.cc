@@ -10,6 +10,7 @@
 #include "client/cli/exit_codes.h"
 #include "client/cli/proto_json.h"
 #include "client/cli/words.h"
+#include "client/verbs/known_by.h"
 #include "client/verbs/verbs.h"
 #include "runtime/base/status_macros.h"
 
@@ -155,6 +156,7 @@ class WorkerDescribeVerb : public Verb {
       if (drained.name() != info.name() && drained.name() != worker.source()) continue;
       rows.push_back({drained.quarantined() ? "quarantined" : "drained", DrainInWords(drained)});
     }
+    if (!worker.known_by().empty()) rows.push_back({"known by", KnownByInWords(worker)});
     if (!worker.source().empty()) rows.push_back({"source", worker.source()});
     if (!worker.trust().empty()) rows.push_back({"measurements", worker.trust()});
     if (!worker.fingerprint().empty()) rows.push_back({"fingerprint", worker.fingerprint()});

@@ -64,6 +64,17 @@ TEST_P(StoreConformance, Tokens) {
   EXPECT_EQ(tokens[1].created_by, "token id2");
   EXPECT_EQ(tokens[1].parent, "id2");
   EXPECT_EQ(tokens[1].most_joins, 7);
+  EXPECT_FALSE(tokens[1].certificate);
+  TokenRow certificate{"id3", "worker one", hash, "build", false, 40, 50, 0, "token id1", "", "id1"};
+  certificate.certificate = true;
+  ASSERT_TRUE(store_->InsertToken(certificate).ok());
+  ASSERT_TRUE(store_->ExtendToken("id3", 80).ok());
+  EXPECT_TRUE(store_->ExtendToken("unknown", 80).ok());
+  const auto renewed = store_->Tokens().value();
+  ASSERT_EQ(renewed.size(), 3u);
+  EXPECT_TRUE(renewed[2].certificate);
+  EXPECT_EQ(renewed[2].expires_ms, 80);
+  EXPECT_EQ(renewed[1].expires_ms, 40) << "of another";
 }
 
 TEST_P(StoreConformance, OldFinalRowsExpireInSteps) {

@@ -228,7 +228,7 @@ struct BlobRow {
   int64_t created_ms = 0;
 };
 
-// A token of a caller. `hash` is the SHA-256 of the whole token.
+// A token of a caller, or the certificate of a worker. `hash` is the SHA-256 of the whole token, or of the public key.
 struct TokenRow {
   std::string id, name, hash, roles;  // roles: "client,admin"
   bool joins = false;                 // a worker may exchange it for a token of its own, and nothing else
@@ -238,7 +238,8 @@ struct TokenRow {
   std::string created_by;
   std::string tenant = {};  // "": the default one
   std::string parent = {};  // the id of the join token that it was made for ("": none)
-  int64_t most_joins = 0;   // of a join token: valid tokens that are made for it; 0: without a limit
+  int64_t most_joins = 0;   // of a join token: valid tokens and certificates that are made for it; 0: without a limit
+  bool certificate = false;
 };
 
 // A worker that an operator keeps from new tasks, by its name; or a source in quarantine, by that.

@@ -98,6 +98,7 @@ class SqliteStore : public Store {
   absl::StatusOr<std::vector<std::optional<int64_t>>> BlobSizes(absl::Span<const std::string> digests) override;
   absl::Status InsertToken(const TokenRow& token) override;
   absl::Status RevokeToken(const std::string& id, int64_t now_ms) override;
+  absl::Status ExtendToken(const std::string& id, int64_t expires_ms) override;
   absl::StatusOr<std::vector<TokenRow>> Tokens() override;
   absl::Status RemoveTokens(absl::Span<const std::string> ids) override;
   absl::StatusOr<ExpiredRows> ExpireOldestJobs(int limit) override;

@@ -167,10 +167,11 @@ class Store {
   virtual absl::StatusOr<std::vector<std::optional<int64_t>>> BlobSizes(absl::Span<const std::string> digests) = 0;
 
   // Tokens. InsertToken fails with ALREADY_EXISTS for an id that is taken. RevokeToken keeps the first time of several,
-  // removes the builds that came with the token, and does nothing for an unknown id. Tokens answers with all, the
-  // oldest first.
+  // removes the builds that came with the token, and does nothing for an unknown id, as ExtendToken, which sets the
+  // end. Tokens answers with all, the oldest first.
   virtual absl::Status InsertToken(const TokenRow& token) = 0;
   virtual absl::Status RevokeToken(const std::string& id, int64_t now_ms) = 0;
+  virtual absl::Status ExtendToken(const std::string& id, int64_t expires_ms) = 0;
   virtual absl::StatusOr<std::vector<TokenRow>> Tokens() = 0;
   virtual absl::Status RemoveTokens(absl::Span<const std::string> ids) = 0;
 

@@ -1,5 +1,6 @@
 #include "server/auth/guard.h"
 
+#include <grpc/grpc_security_constants.h>
 #include <grpcpp/server_context.h>
 
 #include <algorithm>
@@ -20,10 +21,18 @@ Caller CallerOf(const grpc::ServerContextBase& context) {
   if (header != context.client_metadata().end()) {
     caller.authorization.assign(header->second.data(), header->second.size());
   }
+  caller.certificate = CertificateOf(context);
   return caller;
 }
 
 }  // namespace
+
+std::string CertificateOf(const grpc::ServerContextBase& context) {
+  const std::shared_ptr<const grpc::AuthContext> connection = context.auth_context();
+  if (connection == nullptr) return "";
+  const std::vector<grpc::string_ref> found = connection->FindPropertyValues(GRPC_X509_PEM_CERT_PROPERTY_NAME);
+  return found.empty() ? "" : std::string(found.front().data(), found.front().size());
+}
 
 // Cancelling may end the call on the same thread, and with it the permit: hence the recursive mutex. It keeps the
 // permit, and therefore the context, in existence while another thread cancels.

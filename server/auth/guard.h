@@ -25,13 +25,15 @@ namespace fusion {
 struct Caller {
   std::string peer;           // "unix:", "ipv4:127.0.0.1:40112"
   std::string authorization;  // the call's header of that name; empty: none
+  // By TLS, PEM: the peer has shown that it has the key, and nobody has judged who issued it. Empty: none.
+  std::string certificate = {};
 };
 
 // Who calls.
 struct Principal {
   std::string name;  // for logs and people: "local"
   RoleSet roles;
-  std::string token_id = {};  // of the token that says so; empty: none
+  std::string token_id = {};  // of the token or certificate that says so; empty: none
   // The owner of what it submits: the token's name, so that jobs outlive a token that is replaced. Empty: `name`.
   std::string owner = {};
   std::string tenant = {};  // of what it submits and uploads; "": the default one
@@ -42,12 +44,15 @@ struct Principal {
 // Fails with UNAUTHENTICATED, saying what to do. Thread-safe; must not wait for a disk.
 using Identify = std::function<absl::StatusOr<Principal>(const Caller& caller)>;
 
+// The certificate with which a call came by TLS (Caller::certificate).
+std::string CertificateOf(const grpc::ServerContextBase& context);
+
 // Everyone who reaches a socket is its owner, `local`, with all roles: gRPC does not tell the peer's user.
 absl::StatusOr<Principal> LocalPrincipal(const Caller& caller);
 
 class Guard;
 
-// The permission for one call. The call ends early when its token is revoked while the permit exists.
+// The permission for one call. The call ends early when its token or certificate is revoked while the permit exists.
 class Permit {
  public:
   Permit(Permit&& other) noexcept = default;
@@ -76,7 +81,7 @@ class Guard {
   // `context`. Thread-safe.
   absl::StatusOr<Permit> Authorize(const grpc::ServerContextBase* context, absl::string_view method);
 
-  // Cancels the calls in progress that came with this token. Thread-safe.
+  // Cancels the calls in progress that came with this token or certificate. Thread-safe.
   void EndCalls(const std::string& token_id);
 
  private:

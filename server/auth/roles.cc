@@ -47,6 +47,7 @@ constexpr MethodAccess kMethods[] = {
     {"/fusion.v1.Auth/RevokeToken", kAdminOnly, true},
     {"/fusion.v1.Auth/ListTokens", kAdminOnly, true},
     {"/fusion.v1.Auth/Join", {Role::kJoin}, true},
+    {"/fusion.v1.Auth/RenewCertificate", kWorkers, true},
 };
 
 std::vector<std::string> NameList(RoleSet roles) {

@@ -7,8 +7,13 @@
 #include <openssl/x509.h>
 
 #include <ctime>
+#include <fstream>
+#include <sstream>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "proto/channel/openssl_owned.h"
+#include "runtime/base/atomic_file.h"
 #include "runtime/base/status_macros.h"
 #include "server/auth/secret_file.h"
 
@@ -17,12 +22,8 @@ namespace {
 
 constexpr unsigned kRefreshSeconds = 2;  // how soon a certificate that was replaced is used
 
-template <typename T, void (*kFree)(T*)>
-struct Freed {
-  void operator()(T* object) const { kFree(object); }
-};
-using Certificate = std::unique_ptr<X509, Freed<X509, X509_free>>;
-using Key = std::unique_ptr<EVP_PKEY, Freed<EVP_PKEY, EVP_PKEY_free>>;
+using Certificate = openssl::Owned<X509>;
+using Key = openssl::Owned<EVP_PKEY>;
 
 absl::StatusOr<Certificate> ReadCertificate(const char* flag, const std::string& path) {
   ASSIGN_OR_RETURN(const OpenedFile file, OpenFileOf(flag, path));
@@ -33,11 +34,9 @@ absl::StatusOr<Certificate> ReadCertificate(const char* flag, const std::string&
   return certificate;
 }
 
-int NoPassword(char*, int, int, void*) { return 0; }  // never asks at a terminal
-
 absl::StatusOr<Key> ReadKey(const std::string& path) {
   ASSIGN_OR_RETURN(const OpenedFile file, OpenSecretFileOf("--tls-key", path));
-  Key key(PEM_read_PrivateKey(file.get(), nullptr, NoPassword, nullptr));
+  Key key(PEM_read_PrivateKey(file.get(), nullptr, openssl::NoPassphrase, nullptr));
   if (key == nullptr) {
     return absl::InvalidArgumentError(
         absl::StrCat("--tls-key: '", path, "' holds no key in PEM form without password"));
@@ -56,7 +55,8 @@ absl::StatusOr<int64_t> CertificateEnd(const std::string& path) {
   return int64_t{timegm(&end)};
 }
 
-absl::StatusOr<std::shared_ptr<grpc::ServerCredentials>> TlsServerCredentialsOf(const TlsFiles& files) {
+absl::StatusOr<std::shared_ptr<grpc::ServerCredentials>> TlsServerCredentialsOf(const TlsFiles& files,
+                                                                                const std::string& client_roots) {
   if (files.certificate.empty() || files.key.empty()) {
     return absl::InvalidArgumentError("TLS needs a certificate and its key: --tls-cert and --tls-key");
   }
@@ -70,18 +70,30 @@ absl::StatusOr<std::shared_ptr<grpc::ServerCredentials>> TlsServerCredentialsOf(
     return absl::InvalidArgumentError(
         absl::StrCat("--tls-cert: the certificate in '", files.certificate, "' has expired"));
   }
-  if (!files.client_ca.empty()) RETURN_IF_ERROR(ReadCertificate("--tls-client-ca", files.client_ca).status());
-
   grpc::experimental::TlsServerCredentialsOptions options(
-      std::make_shared<grpc::experimental::FileWatcherCertificateProvider>(files.key, files.certificate,
-                                                                           files.client_ca, kRefreshSeconds));
+      std::make_shared<grpc::experimental::FileWatcherCertificateProvider>(
+          files.key, files.certificate, files.client_ca.empty() ? "" : client_roots, kRefreshSeconds));
   options.watch_identity_key_cert_pairs();
-  options.set_cert_request_type(GRPC_SSL_DONT_REQUEST_CLIENT_CERTIFICATE);
+  options.set_cert_request_type(GRPC_SSL_REQUEST_CLIENT_CERTIFICATE_BUT_DONT_VERIFY);
   if (!files.client_ca.empty()) {
     options.watch_root_certs();
     options.set_cert_request_type(GRPC_SSL_REQUEST_AND_REQUIRE_CLIENT_CERTIFICATE_AND_VERIFY);
   }
   return grpc::experimental::TlsServerCredentials(options);
+}
+
+ClientRoots::ClientRoots(std::string client_ca, std::string workers, std::string path)
+    : client_ca_(std::move(client_ca)), workers_(std::move(workers)), path_(std::move(path)) {}
+
+absl::Status ClientRoots::Look() {
+  std::ifstream file(client_ca_, std::ios::binary);
+  std::stringstream bytes;
+  bytes << file.rdbuf();
+  if (!seen_.empty() && bytes.str() == seen_) return absl::OkStatus();
+  RETURN_IF_ERROR(ReadCertificate("--tls-client-ca", client_ca_).status());
+  RETURN_IF_ERROR(WriteFileAtomically(path_, absl::StrCat(bytes.str(), "\n", workers_)));
+  seen_ = bytes.str();
+  return absl::OkStatus();
 }
 
 }  // namespace fusion

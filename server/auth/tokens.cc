@@ -23,6 +23,10 @@ constexpr absl::Duration kLongestKept = absl::Hours(24 * 30);
 constexpr char kAdvice[] =
     "an administrator makes tokens (fusionctl auth token create); name a file that holds one with --token-file or "
     "FUSION_TOKEN_FILE";
+constexpr char kAdviceForWorkers[] =
+    "start the worker with a join token (fusion-worker --join-token-file FILE), which an administrator makes "
+    "(fusionctl auth token create --join)";
+constexpr absl::Duration kInUse = absl::Minutes(10);  // an idle worker calls a few times a minute
 
 // Crockford's letters, which nobody mistakes for each other.
 absl::StatusOr<std::string> RandomCharacters(size_t count) {
@@ -37,7 +41,9 @@ bool SameInConstantTime(const std::string& a, const std::string& b) {
   return a.size() == b.size() && CRYPTO_memcmp(a.data(), b.data(), a.size()) == 0;
 }
 
-std::string InWords(const TokenRow& row) { return absl::StrCat("token ", row.id, " ('", row.name, "')"); }
+std::string InWords(const TokenRow& row) {
+  return absl::StrCat(row.certificate ? "certificate " : "token ", row.id, " ('", row.name, "')");
+}
 
 std::string Day(int64_t ms) {
   return absl::FormatTime("%Y-%m-%d %H:%M UTC", absl::FromUnixMillis(ms), absl::UTCTimeZone());
@@ -48,8 +54,15 @@ absl::Status CheckJoins(const TokenRow& parent, size_t children) {
   if (parent.most_joins == 0 || static_cast<int64_t>(children) < parent.most_joins) return absl::OkStatus();
   return absl::ResourceExhaustedError(
       absl::StrCat(InWords(parent), " has brought ", children,
-                   " workers whose tokens are valid, as many as it may: make another one (fusionctl auth token create "
-                   "--join --most N), or revoke tokens of workers that are gone"));
+                   " workers whose tokens or certificates are valid, as many as it may: make another one (fusionctl "
+                   "auth token create --join --most N), or revoke those of workers that are gone"));
+}
+
+// A worker that changes its token for a certificate stays one source of measurements, quarantined or not.
+Principal PrincipalOf(const TokenRow& row) {
+  return Principal{InWords(row), row.joins ? RoleSet{Role::kJoin} : RolesOf(row.roles), row.id,
+                   absl::StrCat(row.tenant.empty() ? "" : absl::StrCat("tenant ", row.tenant, " "), "token ", row.name),
+                   row.tenant};
 }
 
 bool IsValidAt(const TokenRow& row, int64_t now_ms) {
@@ -103,11 +116,12 @@ absl::StatusOr<TokenBook::Created> TokenBook::Create(const Wanted& wanted) {
   ASSIGN_OR_RETURN(const std::string id, RandomCharacters(kIdCharacters));
   ASSIGN_OR_RETURN(const std::string secret, RandomCharacters(kSecretCharacters));
   Created created;
-  created.token = absl::StrCat(kPrefix, id, "_", secret);
+  if (wanted.key_hash.empty()) created.token = absl::StrCat(kPrefix, id, "_", secret);
   TokenRow& row = created.row;
   row.id = id;
   row.name = wanted.name;
-  row.hash = Sha256Hex(created.token);
+  row.certificate = !wanted.key_hash.empty();
+  row.hash = row.certificate ? wanted.key_hash : Sha256Hex(created.token);
   row.roles = NamesOf(wanted.roles);
   row.joins = wanted.joins;
   const absl::Time now = clock_();
@@ -154,6 +168,43 @@ absl::StatusOr<TokenRow> TokenBook::Revoke(const std::string& id) {
   TokenRow& row = tokens_.at(id);
   if (row.revoked_ms == 0) row.revoked_ms = now_ms;
   return row;
+}
+
+absl::StatusOr<TokenRow> TokenBook::Extend(const std::string& id, absl::Time ends) {
+  const absl::Status unknown =
+      absl::UnauthenticatedError(absl::StrCat("certificate ", id, " is not valid any more: ", kAdviceForWorkers));
+  int64_t expires_ms = absl::ToUnixMillis(ends);
+  {
+    absl::MutexLock lock(&mutex_);
+    const auto found = tokens_.find(id);
+    if (found == tokens_.end() || !found->second.certificate) return unknown;
+    if (!IsValidAt(found->second, absl::ToUnixMillis(clock_()))) return unknown;
+    expires_ms = std::max(expires_ms, found->second.expires_ms);
+  }
+  RETURN_IF_ERROR(store_->ExtendToken(id, expires_ms));
+  absl::MutexLock lock(&mutex_);
+  const auto found = tokens_.find(id);
+  if (found == tokens_.end()) return unknown;
+  found->second.expires_ms = std::max(expires_ms, found->second.expires_ms);
+  return found->second;
+}
+
+std::optional<TokenRow> TokenBook::CertificateFor(const std::string& parent, const std::string& name,
+                                                  const std::string& key_hash) const {
+  const int64_t now_ms = absl::ToUnixMillis(clock_());
+  absl::MutexLock lock(&mutex_);
+  for (const auto& [id, row] : tokens_) {
+    const bool same = row.certificate && row.parent == parent && row.name == name && row.hash == key_hash;
+    if (same && IsValidAt(row, now_ms)) return row;
+  }
+  return std::nullopt;
+}
+
+std::optional<TokenRow> TokenBook::Find(const std::string& id) const {
+  absl::MutexLock lock(&mutex_);
+  const auto found = tokens_.find(id);
+  if (found == tokens_.end()) return std::nullopt;
+  return found->second;
 }
 
 std::vector<std::string> TokenBook::ValidChildrenOf(const std::string& parent) const {
@@ -206,7 +257,10 @@ absl::Status TokenBook::RemoveOld(int64_t before_ms) {
   if (old.empty()) return absl::OkStatus();
   RETURN_IF_ERROR(store_->RemoveTokens(old));
   absl::MutexLock lock(&mutex_);
-  for (const std::string& id : old) tokens_.erase(id);
+  for (const std::string& id : old) {
+    tokens_.erase(id);
+    uses_.erase(id);
+  }
   return absl::OkStatus();
 }
 
@@ -229,7 +283,7 @@ absl::StatusOr<TokenRow> TokenBook::Check(absl::string_view token) const {
     const auto found = tokens_.find(std::string(rest.substr(0, kIdCharacters)));
     if (found != tokens_.end()) row = found->second;
   }
-  if (!SameInConstantTime(Sha256Hex(token), row.hash)) {
+  if (row.certificate || !SameInConstantTime(Sha256Hex(token), row.hash)) {
     return absl::UnauthenticatedError(absl::StrCat("the server does not know this token: ", kAdvice));
   }
   if (row.revoked_ms != 0) {
@@ -250,9 +304,42 @@ absl::StatusOr<Principal> TokenBook::Identify(absl::string_view authorization) c
     return absl::UnauthenticatedError(absl::StrCat("the authorization header is no 'Bearer TOKEN': ", kAdvice));
   }
   ASSIGN_OR_RETURN(const TokenRow row, Check(authorization));
-  return Principal{InWords(row), row.joins ? RoleSet{Role::kJoin} : RolesOf(row.roles), row.id,
-                   absl::StrCat(row.tenant.empty() ? "" : absl::StrCat("tenant ", row.tenant, " "), "token ", row.name),
-                   row.tenant};
+  return PrincipalOf(row);
+}
+
+absl::StatusOr<Principal> TokenBook::Identify(const CertificateFacts& certificate) const {
+  const absl::Time now = clock_();
+  absl::MutexLock lock(&mutex_);
+  const auto found = tokens_.find(certificate.name);
+  if (found == tokens_.end() || !found->second.certificate || found->second.hash != Sha256Hex(certificate.public_key)) {
+    return absl::UnauthenticatedError(
+        absl::StrCat("the server does not know this worker's certificate: ", kAdviceForWorkers));
+  }
+  const TokenRow& row = found->second;
+  if (row.revoked_ms != 0) {
+    return absl::UnauthenticatedError(
+        absl::StrCat(InWords(row), " was revoked on ", Day(row.revoked_ms), ": ", kAdviceForWorkers));
+  }
+  // The row ends with the latest certificate for the key, this one may be an earlier one.
+  const absl::Time ends = std::min(certificate.ends, absl::FromUnixMillis(row.expires_ms));
+  if (now >= ends) {
+    return absl::UnauthenticatedError(
+        absl::StrCat(InWords(row), " expired on ", Day(absl::ToUnixMillis(ends)), ": ", kAdviceForWorkers));
+  }
+  uses_[row.id] = {now, ends};
+  return PrincipalOf(row);
+}
+
+absl::Time TokenBook::FirstEndInUse() const {
+  const absl::Time now = clock_();
+  absl::Time first = absl::InfiniteFuture();
+  absl::MutexLock lock(&mutex_);
+  for (const auto& [id, use] : uses_) {
+    const auto found = tokens_.find(id);
+    if (found == tokens_.end() || found->second.revoked_ms != 0 || use.at + kInUse < now) continue;
+    first = std::min(first, use.ends);
+  }
+  return first;
 }
 
 }  // namespace fusion

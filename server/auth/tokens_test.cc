@@ -12,6 +12,7 @@
 #include "absl/synchronization/notification.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "runtime/base/sha256.h"
 #include "runtime/base/status_macros.h"
 #include "server/testing/forwarding_store.h"
 #include "server/testing/temporary_state.h"
@@ -186,6 +187,64 @@ TEST_F(TokensTest, AJoinTokenJoinsAndDoesNothingElse) {
   const auto join = book->Create({"rack 7", {Role::kBuild, Role::kMeasure}, true});
   ASSERT_TRUE(join.ok()) << join.status();
   EXPECT_EQ(book->Identify("Bearer " + join->token)->roles, RoleSet({Role::kJoin}));
+}
+
+TEST_F(TokensTest, ACertificateIsOfItsIdAndItsKey) {
+  auto book = Open();
+  TokenBook::Wanted wanted{"worker one", {Role::kMeasure}};
+  wanted.lifetime = absl::Hours(24 * 30);
+  wanted.key_hash = Sha256Hex("key");
+  wanted.parent = book->Create({"rack 7", {Role::kMeasure}, true})->row.id;
+  const auto created = book->Create(wanted);
+  ASSERT_TRUE(created.ok()) << created.status();
+  EXPECT_EQ(created->token, "");
+  EXPECT_TRUE(created->row.certificate);
+  const std::string id = created->row.id;
+  const absl::Time first_end = now_ + absl::Hours(24 * 30);
+  const CertificateFacts first{id, "key", now_, first_end};
+  EXPECT_EQ(book->FirstEndInUse(), absl::InfiniteFuture());
+  for (int round = 0; round < 2; ++round) {
+    const auto principal = book->Identify(first);
+    ASSERT_TRUE(principal.ok()) << principal.status();
+    EXPECT_EQ(principal->name, absl::StrCat("certificate ", id, " ('worker one')"));
+    EXPECT_EQ(principal->roles, RoleSet({Role::kMeasure}));
+    EXPECT_EQ(principal->token_id, id);
+    EXPECT_EQ(principal->OwnerName(), "token worker one") << "the source that it was with a token";
+    EXPECT_EQ(book->FirstEndInUse(), first_end);
+    book = Open();
+  }
+  const auto refused = [&](const CertificateFacts& facts, const char* words) {
+    const absl::Status status = book->Identify(facts).status();
+    EXPECT_EQ(status.code(), absl::StatusCode::kUnauthenticated) << words;
+    EXPECT_THAT(std::string(status.message()), HasSubstr(words));
+    EXPECT_THAT(std::string(status.message()), HasSubstr("--join-token-file"));
+  };
+  refused({id, "another key", now_, first_end}, "does not know");
+  refused({"0000000000", "key", now_, first_end}, "does not know");
+  refused({wanted.parent, "key", now_, first_end}, "does not know");
+  Refused(*book, absl::StrCat("fus_", id, "_", std::string(52, '0')), "does not know this token");
+
+  // A worker that asks again with the same key, because the answer was lost, is the same one.
+  EXPECT_EQ(book->CertificateFor(wanted.parent, "worker one", wanted.key_hash)->id, id);
+  EXPECT_FALSE(book->CertificateFor(wanted.parent, "worker two", wanted.key_hash).has_value());
+  EXPECT_FALSE(book->CertificateFor("", "worker one", wanted.key_hash).has_value());
+
+  // A renewed row lives on, and the certificate of before does not.
+  now_ += absl::Hours(24 * 20);
+  ASSERT_TRUE(book->Extend(id, now_ + absl::Hours(24 * 30)).ok());
+  EXPECT_EQ(book->Extend(wanted.parent, now_).status().code(), absl::StatusCode::kUnauthenticated);
+  const CertificateFacts second{id, "key", now_, now_ + absl::Hours(24 * 30)};
+  now_ = first_end;
+  refused(first, "expired on 2027-02-14 08:00 UTC");
+  for (int round = 0; round < 2; ++round) {
+    EXPECT_TRUE(book->Identify(second).ok());
+    book = Open();
+  }
+  ASSERT_TRUE(book->Revoke(id).ok());
+  refused(second, "was revoked on");
+  EXPECT_EQ(book->FirstEndInUse(), absl::InfiniteFuture());
+  EXPECT_EQ(book->Extend(id, now_ + absl::Hours(1)).status().code(), absl::StatusCode::kUnauthenticated);
+  refused(second, "was revoked on");
 }
 
 TEST_F(TokensTest, AJoinTokenBringsSoManyWorkersAndTakesThemAlong) {

@@ -64,6 +64,8 @@ const std::array<FamilyRow, static_cast<size_t>(Metric::kCount)> kFamilies = {{
     {Metric::kDiskFreeBytes, Kind::kGauge, "fusion_disk_free_bytes", "Free bytes of the state file system."},
     {Metric::kCertificateEnd, Kind::kGauge, "fusion_tls_certificate_expiry_timestamp_seconds",
      "When the certificate of --tls-cert ends, in Unix seconds."},
+    {Metric::kWorkerCertificateEnd, Kind::kGauge, "fusion_worker_certificate_expiry_timestamp_seconds",
+     "When the first of the certificates ends with which workers came in the last ten minutes, in Unix seconds."},
     {Metric::kBuildInfo, Kind::kGauge, "fusion_build_info", "1, labelled with the program's version."},
 }};
 

@@ -38,6 +38,7 @@ enum class Metric {
   kUploadBytes,
   kDiskFreeBytes,
   kCertificateEnd,
+  kWorkerCertificateEnd,
   kBuildInfo,  // version
   kCount
 };

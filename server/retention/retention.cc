@@ -245,6 +245,11 @@ absl::StatusOr<Retention::BackedUp> Retention::BackUp(const std::string& folder,
     ++backed_up.blobs;
     backed_up.bytes += blob.size_bytes;
   }
+  for (const std::string& file : also_backed_up_) {
+    if (!std::filesystem::exists(file, error)) continue;
+    std::filesystem::copy_file(file, std::filesystem::path(partial) / std::filesystem::path(file).filename(), error);
+    if (error) return ErrnoStatus(error.value(), absl::StrCat("cannot copy ", file));
+  }
   RETURN_IF_ERROR(SyncFileSystemOf(partial));
   std::filesystem::rename(partial, target, error);
   if (error) return ErrnoStatus(error.value(), absl::StrCat("cannot rename ", partial));

@@ -44,6 +44,9 @@ class Retention {
   // Start.
   void AlsoExpire(std::function<void(int64_t before_ms)> expire) { expire_.push_back(std::move(expire)); }
 
+  // A file of the state folder that a backup holds, too, if it is there. Before Start.
+  void AlsoBackUp(std::string path) { also_backed_up_.push_back(std::move(path)); }
+
   // Called, with DATA_LOSS, when the check behind a start finds that the database is damaged. Before Start.
   void OnDamage(std::function<void(const absl::Status&)> on_damage) { on_damage_ = std::move(on_damage); }
 
@@ -96,6 +99,7 @@ class Retention {
   const RetentionOptions options_;
   const Log log_;
   std::vector<std::function<void(int64_t)>> expire_;
+  std::vector<std::string> also_backed_up_;
   std::function<void(const absl::Status&)> on_damage_;
   absl::Mutex running_;
   absl::Notification stop_;

@@ -27,9 +27,10 @@ struct AttachedWorker {
   int protocol = kWorkerProtocol;
   std::string info;  // serialised v1.WorkerInfo, for listing
   std::map<std::string, std::string> labels = {};
-  std::string token = {};      // the id of the token by which it came; "": through the socket
+  std::string token = {};      // the id of the token or certificate by which it came; "": without one
   bool trusted_builds = true;  // its binaries count without another builder's
   std::string source = {};     // whose word its measurements are, judge.h; "": it is believed
+  bool on_socket = false;      // came through the socket, as whose owner
 
   WorkerToolchain ToolchainOf(const std::string& kind) const {
     const auto found = toolchains.find(kind);

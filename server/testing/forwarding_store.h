@@ -143,6 +143,9 @@ class ForwardingStore : public Store {
   }
   absl::Status InsertToken(const TokenRow& token) override { return store_->InsertToken(token); }
   absl::Status RevokeToken(const std::string& id, int64_t now_ms) override { return store_->RevokeToken(id, now_ms); }
+  absl::Status ExtendToken(const std::string& id, int64_t expires_ms) override {
+    return store_->ExtendToken(id, expires_ms);
+  }
   absl::StatusOr<std::vector<TokenRow>> Tokens() override { return store_->Tokens(); }
   absl::Status RemoveTokens(absl::Span<const std::string> ids) override { return store_->RemoveTokens(ids); }
   absl::StatusOr<ExpiredRows> ExpireOldestJobs(int limit) override { return store_->ExpireOldestJobs(limit); }

@@ -2,9 +2,11 @@
 import json
 import os
 import pathlib
+import re
 import stat
 import subprocess
 import unittest
+import urllib.request
 
 import harness
 import onnx_model
@@ -159,10 +161,18 @@ class Tokens(tls_server.TlsServerTest):
         flags = ("--name", "joined", "--kinds", "sim", "--tls-ca", self.authority.file, "--join-token-file", join)
         worker = self.server.start_worker(*flags, address=self.address)
         self.server.wait_until(self.server.workers, "the worker is attached")
-        kept = next(state.glob("token-*"))
-        self.assertEqual(stat.S_IMODE(kept.stat().st_mode), 0o600)
-        secret = kept.read_text()
-        self.assertNotEqual(secret, join.read_text().strip())
+        key, certificate = next(state.glob("worker-*.key")), next(state.glob("worker-*.pem"))
+        for kept in (key, certificate):
+            self.assertEqual(stat.S_IMODE(kept.stat().st_mode), 0o600)
+        self.assertEqual(list(state.glob("token-*")), [], "there is no token that could be stolen")
+        own = next(t for t in self.ctl("auth", "token", "list", "-o", "json").json()["tokens"] if t.get("parent") == join_id)
+        self.assertTrue(own["certificate"])
+        self.assertRegex(self.ctl("worker", "describe", "joined").out, r"known by +certificate %s until 20" % own["id"])
+        self.assertRegex(self.ctl("auth", "token", "list").out, r"%s +certificate +worker joined +build,measure +valid" % own["id"])
+        # Whoever takes both is the worker, and no client and no administrator.
+        taken = ("--tls-cert", certificate, "--tls-key", key)
+        self.assertIn("needs client or admin", self.remote("job", "list", *taken, code=4).err)
+        self.assertIn("needs admin", self.remote("auth", "token", "list", *taken, code=4).err)
         worker.terminate()
         worker.wait()
 
@@ -176,8 +186,9 @@ class Tokens(tls_server.TlsServerTest):
         own = next(t for t in self.ctl("auth", "token", "list", "-o", "json").json()["tokens"]
                    if t["name"] == "worker joined")
         self.assertEqual(own["roles"], ["build", "measure"])
-        self.ctl("auth", "token", "revoke", own["id"])
+        self.assertIn("certificate %s" % own["id"], self.ctl("auth", "token", "revoke", own["id"]).err)
         self.server.wait_until(lambda: "refuses this worker" in self.server.log_text(), "the worker is sent away")
+        self.assertIn("was revoked on", self.remote("job", "list", *taken, code=4).err)
         self.server.wait_until(lambda: not self.server.workers(), "the worker counts as lost")
 
         # A join token that has brought as many as it may brings no more, and can take all of them along.
@@ -225,6 +236,54 @@ class Tokens(tls_server.TlsServerTest):
             secret = path.read_text().strip().rpartition("_")[2]
             if secret != "0" * 52:
                 self.assertFalse(any(secret in text for text in everything), path)
+
+
+class Certificates(tls_server.TlsServerTest):
+    server_args = ("--no-local-worker", "--metrics", "127.0.0.1:0")
+
+    def test_a_worker_serves_with_its_certificate_after_restarts_of_both(self):
+        join = self.folder / "rack.token"
+        self.ctl("auth", "token", "create", "rack", "--join", "--role", "build", "--role", "measure", "--to", join)
+        flags = ("--name", "joined", "--kinds=sim", "--simulated-measurement=10ms", "--tls-ca", self.authority.file,
+                 "--join-token-file", join)
+
+        def attach():
+            worker = self.server.start_worker(*flags, address=self.address)
+            self.addCleanup(worker.wait)
+            self.addCleanup(worker.kill)
+            self.server.wait_until(self.server.workers, "the worker is attached")
+            return worker
+
+        def serve(seed):
+            model = self.write("sim%d.onnx" % seed, onnx_model.elementwise_and_softmax(seed=seed))
+            self.ctl("submit", model, "--target", "sim", "-o", self.folder / "sim.fusion")
+
+        worker = attach()
+        serve(61)
+        doctor = self.server.ctl("doctor", "-o", "json").json()
+        self.assertRegex(next(c["found"] for c in doctor if c["check"] == "known by"), "joined: certificate .* until ")
+        metrics = re.search(r"metrics=(\S+)", self.server.log_text()).group(1)
+        name = "fusion_worker_certificate_expiry_timestamp_seconds "
+        self.server.wait_until(lambda: "\n" + name in urllib.request.urlopen(metrics).read().decode(), "the end is a metric")
+        key = self.server.state / "worker-authority.key"
+        self.assertEqual(stat.S_IMODE(key.stat().st_mode), 0o600)
+        before = key.read_bytes()
+
+        # The same port: a worker keeps what it needs by the server's address.
+        self.server.args = tuple(self.address if arg == "localhost:0" else arg for arg in self.server.args)
+        self.server.process.terminate()
+        self.server.process.wait()
+        self.server.start()
+        self.server.wait_until(self.server.workers, "the worker comes back by itself")
+        serve(62)
+        worker.terminate()
+        worker.wait()
+        join.unlink()
+        attach()
+        serve(63)
+        self.assertEqual(key.read_bytes(), before)
+        listed = self.ctl("auth", "token", "list", "-o", "json").json()["tokens"]
+        self.assertEqual([t.get("certificate", False) for t in listed], [False, True], "it is one worker all the time")
 
 
 class Audit(harness.ServerTest):

@@ -1,8 +1,11 @@
 #include <grpcpp/grpcpp.h>
 
+#include <memory>
 #include <mutex>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "proto/auth.grpc.pb.h"
 #include "proto/blob.grpc.pb.h"
 #include "proto/channel/channel.h"
 #include "proto/worker.grpc.pb.h"
@@ -13,6 +16,7 @@ namespace fusion {
 namespace {
 
 constexpr size_t kMessageBytes = 1 << 20;  // proto/blob.proto
+constexpr absl::Duration kRenewalTimeout = absl::Seconds(10);
 
 void SetDeadline(grpc::ClientContext* context, absl::Duration timeout) {
   context->set_deadline(absl::ToChronoTime(absl::Now() + timeout));
@@ -20,14 +24,13 @@ void SetDeadline(grpc::ClientContext* context, absl::Duration timeout) {
 
 class GrpcTransport : public Transport {
  public:
-  explicit GrpcTransport(const Endpoint& server) : server_(server) {
-    auto channel = MakeChannel(server, WorkerChannelArguments());
-    worker_ = v1::Worker::NewStub(channel);
-    blobs_ = v1::Blobs::NewStub(channel);
-  }
+  GrpcTransport(const Endpoint& server, std::unique_ptr<CertificateRenewal> renewal)
+      : server_(server), renewal_(std::move(renewal)), stubs_(Connect()) {}
 
   absl::StatusOr<v1::SynchronizeResponse> Synchronize(const v1::SynchronizeRequest& request,
                                                       absl::Duration timeout) override {
+    RenewIfDue();
+    const std::shared_ptr<const Stubs> stubs = Connected();
     grpc::ClientContext context;
     SetDeadline(&context, timeout);
     {
@@ -36,7 +39,7 @@ class GrpcTransport : public Transport {
       in_flight_ = &context;
     }
     v1::SynchronizeResponse response;
-    const grpc::Status status = worker_->Synchronize(&context, request, &response);
+    const grpc::Status status = stubs->worker->Synchronize(&context, request, &response);
     {
       std::lock_guard<std::mutex> lock(mutex_);
       in_flight_ = nullptr;
@@ -61,7 +64,8 @@ class GrpcTransport : public Transport {
     SetDeadline(&context, absl::Minutes(5));
     v1::ReadRequest request;
     request.set_digest(digest);
-    auto reader = blobs_->Read(&context, request);
+    const std::shared_ptr<const Stubs> stubs = Connected();
+    auto reader = stubs->blobs->Read(&context, request);
     std::string bytes;
     for (v1::ReadResponse response; reader->Read(&response);) {
       bytes += response.data();
@@ -80,7 +84,8 @@ class GrpcTransport : public Transport {
     grpc::ClientContext context;
     SetDeadline(&context, absl::Minutes(5));
     v1::WriteResponse response;
-    auto writer = blobs_->Write(&context, &response);
+    const std::shared_ptr<const Stubs> stubs = Connected();
+    auto writer = stubs->blobs->Write(&context, &response);
     size_t offset = 0;
     do {
       v1::WriteRequest request;
@@ -98,12 +103,45 @@ class GrpcTransport : public Transport {
   }
 
  private:
+  // The stubs of one connection, shared by the calls that use it: a new certificate needs a new one, while they go on.
+  struct Stubs {
+    std::unique_ptr<v1::Worker::Stub> worker;
+    std::unique_ptr<v1::Blobs::Stub> blobs;
+    std::unique_ptr<v1::Auth::Stub> auth;
+  };
+
+  std::shared_ptr<const Stubs> Connect() const {
+    grpc::ChannelArguments arguments = WorkerChannelArguments();
+    arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);  // else a new channel takes an old connection
+    const auto channel = MakeChannel(server_, arguments);
+    return std::make_shared<const Stubs>(
+        Stubs{v1::Worker::NewStub(channel), v1::Blobs::NewStub(channel), v1::Auth::NewStub(channel)});
+  }
+  std::shared_ptr<const Stubs> Connected() {
+    std::lock_guard<std::mutex> lock(mutex_);
+    return stubs_;
+  }
+  void RenewIfDue() {
+    if (renewal_ == nullptr) return;
+    const bool renewed = renewal_->RenewIfDue([this]() -> absl::StatusOr<std::string> {
+      grpc::ClientContext context;
+      SetDeadline(&context, kRenewalTimeout);
+      v1::CreateTokenResponse response;
+      const grpc::Status status = Connected()->auth->RenewCertificate(&context, {}, &response);
+      if (!status.ok()) return ToAbsl(status);
+      return response.certificate();
+    });
+    if (!renewed) return;
+    std::shared_ptr<const Stubs> stubs = Connect();
+    std::lock_guard<std::mutex> lock(mutex_);
+    stubs_ = std::move(stubs);
+  }
   absl::Status ToAbsl(const grpc::Status& status) const { return CallError(server_, status); }
 
   const Endpoint server_;
-  std::unique_ptr<v1::Worker::Stub> worker_;
-  std::unique_ptr<v1::Blobs::Stub> blobs_;
+  const std::unique_ptr<CertificateRenewal> renewal_;  // null: nothing ends; used by the thread of Synchronize
   std::mutex mutex_;
+  std::shared_ptr<const Stubs> stubs_;        // guarded by mutex_
   bool interrupted_ = false;                  // guarded by mutex_
   grpc::ClientContext* in_flight_ = nullptr;  // guarded by mutex_
 };
@@ -121,6 +159,8 @@ grpc::ChannelArguments WorkerChannelArguments() {
   return arguments;
 }
 
-std::unique_ptr<Transport> MakeGrpcTransport(const Endpoint& server) { return std::make_unique<GrpcTransport>(server); }
+std::unique_ptr<Transport> MakeGrpcTransport(const Endpoint& server, std::unique_ptr<CertificateRenewal> renewal) {
+  return std::make_unique<GrpcTransport>(server, std::move(renewal));
+}
 
 }  // namespace fusion

@@ -9,6 +9,7 @@
 #include "absl/time/time.h"
 #include "proto/channel/endpoint.h"
 #include "proto/worker.pb.h"
+#include "worker/lease/certificate_renewal.h"
 
 namespace fusion {
 
@@ -26,7 +27,9 @@ class Transport {
   virtual absl::Status WriteBlob(const std::string& digest, const std::string& bytes) = 0;
 };
 
-std::unique_ptr<Transport> MakeGrpcTransport(const Endpoint& server);
+// `renewal`, where given, is of the certificate of `server`, which is looked at before each Synchronize.
+std::unique_ptr<Transport> MakeGrpcTransport(const Endpoint& server,
+                                             std::unique_ptr<CertificateRenewal> renewal = nullptr);
 
 }  // namespace fusion
 
