@@ -10,6 +10,7 @@
 #include "compiler/pipeline/precision_pass.h"
 #include "compiler/pipeline/verify.h"
 #include "compiler/rewrite/rewrite.h"
+#include "compiler/rewrite/round_products.h"
 #include "compiler/simplify/passes.h"
 #include "runtime/base/status_macros.h"
 
@@ -121,6 +122,14 @@ absl::Status UnrollLoops(Compilation* compilation) {
 absl::Status SeparateLoopValues(Compilation* compilation) {
   ecg::Graph& graph = compilation->planned->graph;
   ASSIGN_OR_RETURN(graph, simplify::SeparateLoopValues(graph));
+  return absl::OkStatus();
+}
+
+bool RoundsLikeOperators(const Compilation& compilation) { return compilation.options.math != "relaxed"; }
+
+absl::Status RoundProducts(Compilation* compilation) {
+  ecg::Graph& graph = compilation->planned->graph;
+  graph = rewrite::RoundProducts(graph);
   return absl::OkStatus();
 }
 

@@ -18,6 +18,9 @@ absl::Status StoreHalves(Compilation* compilation);
 absl::Status ShareConstants(Compilation* compilation);
 absl::Status UnrollLoops(Compilation* compilation);
 absl::Status SeparateLoopValues(Compilation* compilation);
+// Keeps kernels from contracting products of one operator with sums of another (compiler/rewrite/round_products.h).
+absl::Status RoundProducts(Compilation* compilation);
+bool RoundsLikeOperators(const Compilation& compilation);
 absl::Status OpenIndices(Compilation* compilation);
 // Opens composites, so that the planner can cut inside them.
 absl::Status OpenForPlanner(Compilation* compilation);

@@ -62,6 +62,10 @@ constexpr Pass kRows[] = {
     {"share-constants", "rewrite", P::kGraph, passes::ShareConstants, V::kGraph, false,
      "after the last pass that makes constants; only a bundle of several programs has something to share",
      HasConstantPool},
+    {"round-products", "rewrite", P::kGraph, passes::RoundProducts, V::kGraph, false,
+     "after the last pass that changes what operators compute, and before those that hide constants from value ranges "
+     "and take operators apart",
+     passes::RoundsLikeOperators},
     {"open-indices", "rewrite", P::kGraph, passes::OpenIndices, V::kGraph, true,
      "last over the graph, because other passes would treat its opaque constants like any other"},
     {"open-for-planner", "rewrite", P::kGraph, passes::OpenForPlanner, V::kGraph, true,

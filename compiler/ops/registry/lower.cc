@@ -1,7 +1,9 @@
 // LowerNodes: turns the nodes of a fusion block into one tensor expression program.
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "compiler/ecg/rounded.h"
 #include "compiler/ops/registry/op_def.h"
+#include "compiler/te/scalar/rounded.h"
 #include "runtime/base/status_macros.h"
 
 namespace fusion::ops {
@@ -43,6 +45,7 @@ class FusionBlockLowering {
                                                 ShapeToString(type.shape)));
       }
       Bind(node.outputs[i], tensor);
+      if (node.attrs.Int(ecg::kRounded) != 0 && IsFloat(type.dtype)) Round(tensor);
     }
     for (size_t t = first; t < block_.program.tes.size(); ++t) block_.program.tes[t].origins = {position};
     return absl::OkStatus();
@@ -84,6 +87,22 @@ class FusionBlockLowering {
     if (!value.opaque) block_.program.tensors[tensor].constant = value.constant;
     Bind(id, tensor);
     return tensor;
+  }
+
+  void Round(te::TensorId tensor) {
+    te::Te& te = block_.program.tes[static_cast<size_t>(block_.program.DefiningTe(tensor))];
+    if (te.routine) return;
+    if (te.reduction && te.then.empty()) {
+      const bool named = te.reduction->kind != te::ReductionKind::kGeneral;
+      for (size_t o = 0; o < te.outputs.size(); ++o) {
+        te.then.push_back(te::Cast(block_.program.tensors[te.outputs[o]].dtype,
+                                   te::Acc(static_cast<int>(o), named ? te.reduction->acc : te.body[o]->dtype)));
+      }
+    }
+    for (size_t o = 0; o < te.outputs.size(); ++o) {
+      te::Scalar& result = te.reduction ? te.then[o] : te.body[o];
+      if (te.outputs[o] == tensor) result = te::Rounded(result);
+    }
   }
 
   te::TensorId Copy(te::TensorId tensor) {

@@ -9,6 +9,7 @@
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "compiler/ecg/rounded.h"
 #include "runtime/base/status_macros.h"
 
 namespace fusion::ops {
@@ -62,6 +63,7 @@ absl::Status CheckSchema(const OpDef& def, const OpContext& context, int num_out
     return context.Error(absl::StrCat("has ", num_outputs, " outputs, at most ", def.num_outputs, " are allowed"));
   }
   for (const auto& [name, value] : context.attrs.all()) {
+    if (name == ecg::kRounded && Matches(AttrKind::kInt, value)) continue;
     const AttrSpec* const spec = FindAttr(def, name);
     if (spec == nullptr) return context.Error(absl::StrCat("unknown attribute '", absl::Utf8SafeCHexEscape(name), "'"));
     if (!Matches(spec->kind, value)) return context.Error(absl::StrCat("attribute '", name, "' has the wrong type"));

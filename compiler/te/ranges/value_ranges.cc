@@ -346,15 +346,20 @@ std::vector<TensorRanges> EachElement(const Program& program, const Te& te, Eval
   return results;
 }
 
+// Makes the evaluator answer for all elements of the te at once, behind its reduction where it has one.
+void OpenAllElements(const Te& te, Evaluator* evaluator) {
+  evaluator->keep = true;
+  if (te.reduction && te.reduction->kind == ReductionKind::kGeneral) {
+    evaluator->accs.resize(te.body.size());
+  } else if (te.reduction) {
+    evaluator->accs = {Stored(Reduced(*te.reduction, evaluator->At(te.body[0])), te.reduction->acc, true)};
+  }
+}
+
 // Uses one range for all elements and repeats it where the tensor is small.
 std::vector<TensorRanges> AllElements(const Program& program, const Te& te, Evaluator evaluator, Detail detail) {
   std::vector<TensorRanges> results(te.outputs.size());
-  evaluator.keep = true;
-  if (te.reduction && te.reduction->kind == ReductionKind::kGeneral) {
-    evaluator.accs.resize(te.body.size());
-  } else if (te.reduction) {
-    evaluator.accs = {Stored(Reduced(*te.reduction, evaluator.At(te.body[0])), te.reduction->acc, true)};
-  }
+  OpenAllElements(te, &evaluator);
   AtPoint(program, te, &evaluator, &results);
   int64_t points = 1;
   for (const Axis& axis : te.axes) points *= axis.extent;
@@ -420,9 +425,12 @@ ValueRange RangeOf(const Tensor& tensor) {
   return value_range;
 }
 
-std::vector<std::optional<TensorRanges>> InferRanges(const Program& program,
-                                                     const std::vector<std::optional<TensorRanges>>& inputs,
-                                                     Detail detail) {
+namespace {
+
+// Returns the ranges of all tensors of the program.
+std::vector<std::optional<TensorRanges>> RangesOfTensors(const Program& program,
+                                                         const std::vector<std::optional<TensorRanges>>& inputs,
+                                                         Detail detail) {
   std::vector<std::optional<TensorRanges>> tensors(program.tensors.size());
   for (size_t i = 0; i < program.inputs.size(); ++i) {
     const std::optional<Tensor>& constant = program.tensors[program.inputs[i]].constant;
@@ -441,6 +449,24 @@ std::vector<std::optional<TensorRanges>> InferRanges(const Program& program,
                                             : AllElements(program, te, evaluator, detail);
     for (size_t o = 0; o < te.outputs.size(); ++o) tensors[te.outputs[o]] = std::move(results[o]);
   }
+  return tensors;
+}
+
+}  // namespace
+
+ExpressionRanges::ExpressionRanges(const Program& program, const std::vector<std::optional<TensorRanges>>& inputs)
+    : program_(program), tensors_(RangesOfTensors(program, inputs, Detail::kRanges)) {}
+
+ValueRange ExpressionRanges::Of(const Te& te, const Scalar& s) const {
+  Evaluator evaluator(program_, tensors_);
+  OpenAllElements(te, &evaluator);
+  return evaluator.At(s);
+}
+
+std::vector<std::optional<TensorRanges>> InferRanges(const Program& program,
+                                                     const std::vector<std::optional<TensorRanges>>& inputs,
+                                                     Detail detail) {
+  const std::vector<std::optional<TensorRanges>> tensors = RangesOfTensors(program, inputs, detail);
   std::vector<std::optional<TensorRanges>> outputs;
   for (TensorId output : program.outputs) outputs.push_back(tensors[output]);
   return outputs;

@@ -31,6 +31,20 @@ std::vector<std::optional<TensorRanges>> InferRanges(const Program& program,
                                                      const std::vector<std::optional<TensorRanges>>& inputs,
                                                      Detail detail = Detail::kElements);
 
+// The ranges of single expressions of a program; one range per tensor. The program must outlive it.
+class ExpressionRanges {
+ public:
+  // `inputs` as for InferRanges.
+  ExpressionRanges(const Program& program, const std::vector<std::optional<TensorRanges>>& inputs);
+
+  // Returns the range of an expression that occurs in the te's body or behind its reduction, for every element.
+  ValueRange Of(const Te& te, const Scalar& s) const;
+
+ private:
+  const Program& program_;
+  std::vector<std::optional<TensorRanges>> tensors_;
+};
+
 // Returns the value ranges of a constant, or nullopt where it is too large to scan.
 std::optional<TensorRanges> RangesOfConstant(const Tensor& tensor);
 

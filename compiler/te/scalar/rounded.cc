@@ -8,6 +8,7 @@ namespace fusion::te {
 
 Scalar Rounded(Scalar x) {
   FUSION_CHECK(IsFloat(x->dtype), "only floats are rounded");
+  if (x->kind == ScalarKind::kCast && x->dtype == x->args[0]->dtype) return x;
   auto node = NewNode(ScalarKind::kCast, x->dtype);
   node->args = {std::move(x)};
   return node;

@@ -9,7 +9,7 @@
 namespace fusion::te {
 
 // Returns `x` as its type holds it: the interpreter rounds here, and no kernel's compiler contracts the operation that
-// computes `x` with one that reads it.
+// computes `x` with one that reads it. A rounding stays as it is.
 Scalar Rounded(Scalar x);
 // Returns the same cast of another operand. Whoever rebuilds expressions needs it, because Cast would drop a rounding.
 Scalar CastOf(const ScalarNode& cast, Scalar x);

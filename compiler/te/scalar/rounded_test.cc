@@ -15,6 +15,11 @@ TEST(Rounded, IsACastThatCastDoesNotMake) {
   EXPECT_EQ(Cast(DType::kF32, kX), kX);
 }
 
+TEST(Rounded, OnceIsEnough) {
+  const Scalar rounded = Rounded(kX);
+  EXPECT_EQ(Rounded(rounded), rounded);
+}
+
 TEST(WithOperands, KeepsARounding) {
   const Scalar moved = WithOperands(Rounded(kX), {kY});
   EXPECT_TRUE(StructurallyEqual(moved, Rounded(kY)));

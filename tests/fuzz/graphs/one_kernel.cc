@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "compiler/pipeline/testing/run_fusion_block.h"
+#include "compiler/rewrite/round_products.h"
 #include "tests/fuzz/graphs/values.h"
 
 namespace fusion::fuzz {
@@ -45,9 +46,9 @@ std::vector<Outputs> RunAsOneKernel(const std::vector<ecg::Graph>& graphs, const
     uint64_t seed = group;
     for (size_t g = group; g < graphs.size(); g += kGroups) {
       testing::FusionCase& one = cases.emplace_back(absl::StrCat("graph ", g), testing::GraphMaker());
-      one.graph = graphs[g];
+      one.graph = rewrite::RoundProducts(graphs[g]);
       const std::vector<Tensor> inputs = DrawInputs(graphs[g]);
-      for (size_t i = 0; i < inputs.size(); ++i) one.inputs[graphs[g].inputs()[i]] = inputs[i];
+      for (size_t i = 0; i < inputs.size(); ++i) one.inputs[one.graph.inputs()[i]] = inputs[i];
       seed += NumElements(graphs[g].value(graphs[g].outputs()[0]).type.shape);
     }
     if (cases.empty()) continue;
