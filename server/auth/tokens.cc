@@ -26,7 +26,7 @@ constexpr char kAdvice[] =
 constexpr char kAdviceForWorkers[] =
     "start the worker with a join token (fusion-worker --join-token-file FILE), which an administrator makes "
     "(fusionctl auth token create --join)";
-constexpr absl::Duration kInUse = absl::Minutes(10);  // an idle worker calls a few times a minute
+constexpr absl::Duration kInUse = absl::Minutes(10);  // an idle worker calls every 40 s
 
 // Crockford's letters, which nobody mistakes for each other.
 absl::StatusOr<std::string> RandomCharacters(size_t count) {

@@ -219,7 +219,8 @@ void MoveLoopsToGrid(movement::Step* step, double cost_per_point, const DeviceMo
   // The innermost loop stays for the vectors, unless it is the only one.
   auto* const transpose = step->As<movement::BlockedTranspose>();
   const auto across = [&] { return transpose != nullptr && step->loops.front().axis.id == transpose->across_axis; };
-  while (step->loops.size() > 1 && tasks < wanted && !across()) {
+  // The grid has no limits, so that a loop with one stays.
+  while (step->loops.size() > 1 && tasks < wanted && !across() && !step->loops.front().limit) {
     const Axis axis = step->loops.front().axis;
     tasks *= axis.extent;
     grid->push_back(axis);
@@ -234,7 +235,10 @@ void MoveLoopsToGrid(movement::Step* step, double cost_per_point, const DeviceMo
   const int items = StrategyOf(device).items_of_a_row;
   int64_t together = step->reduction && items > 1 ? std::max(1, device.work_group_size / items) : 64;
   if (lanes_of_tile) together = std::max<int64_t>(together, device.vector_bytes / 4);  // a tile's vectors stay whole
-  const int64_t chunk = ((whole.extent + parts - 1) / parts + together - 1) / together * together;
+  int64_t chunk = ((whole.extent + parts - 1) / parts + together - 1) / together * together;
+  // One limit cannot end a chunk both where the loop ended and where its own limit did.
+  const std::optional<te::Index> limit = step->loops[0].limit;
+  while (limit && chunk < whole.extent && whole.extent % chunk != 0) chunk += together;
   if (chunk >= whole.extent) return;
   const Axis outer = axes->New((whole.extent + chunk - 1) / chunk);
   const Axis inner = axes->New(chunk);
@@ -242,7 +246,7 @@ void MoveLoopsToGrid(movement::Step* step, double cost_per_point, const DeviceMo
   auto map = [&](const Axis& axis) -> const Index* { return axis.id == whole.id ? &split : nullptr; };
   movement::SubstituteAxes(step, map);
   movement::Loop loop{inner, std::nullopt};
-  if (whole.extent % chunk != 0) loop.limit = Index(whole.extent) - Index(outer) * chunk;
+  if (limit || whole.extent % chunk != 0) loop.limit = limit.value_or(Index(whole.extent)) - Index(outer) * chunk;
   step->loops[0] = loop;
   const auto replace = [&](int* axis) {
     if (*axis == whole.id) *axis = inner.id;

@@ -41,6 +41,42 @@ TEST(MoveLoopsToGrid, LanesOfATileAreOfTheLoopThatIsLeft) {
   }
 }
 
+// A loop over blocks of 2048 of 4099 elements ends at 4099 in the last block, also where tasks share the blocks out.
+TEST(MoveLoopsToGrid, LimitsStay) {
+  for (const int64_t block : {2048, 2050}) {
+    for (const bool in_front : {false, true}) {  // of another loop
+      const DeviceModel device = testing::Device(64);
+      movement::Kernel kernel;
+      AxisSource axes(0);
+      const te::Axis around = axes.New(3), within = axes.New(block), other = axes.New(in_front ? 4 : 1);
+      const te::Index place = te::Index(around) * block + te::Index(within);
+      const int64_t elements = in_front ? 4 * 4099 : 4099;
+      kernel.buffers = {{Scope::kKernel, DType::kF32, elements}, {Scope::kKernel, DType::kF32, elements}};
+      movement::Step step;
+      step.label = "map";
+      step.loops = {{around, std::nullopt}, {within, te::Index(4099) - te::Index(around) * block}};
+      if (in_front) step.loops.push_back({other, std::nullopt});
+      const te::Index address = in_front ? place * 4 + te::Index(other) : place;
+      step.body = {te::Call(te::Op::kAsinh, {te::Load(0, DType::kF32, {address})})};
+      step.stores = {{1, address}};
+      step.store_types = {DType::kF32};
+      movement::Phase phase;
+      ChoiceLog choices;
+      MoveLoopsToGrid(&step, /*cost_per_point=*/1e6, device, &axes, &choices, &phase.grid);
+      EXPECT_GE(phase.grid.size(), 1u);
+      const bool cut = phase.grid.size() == 2;
+      EXPECT_EQ(cut, !in_front && block == 2048);
+      ASSERT_TRUE(step.loops[0].limit.has_value());
+      phase.steps = {step};
+      kernel.phases = {phase};
+      kernel.next_axis = axes.next();
+      EXPECT_TRUE(movement::Verify(kernel).ok()) << movement::Verify(kernel);
+      kernel.phases[0].steps[0].loops[0].limit.reset();
+      EXPECT_FALSE(movement::Verify(kernel).ok()) << "a store past the end";
+    }
+  }
+}
+
 TEST(MoveLoopsToGrid, TasksFollowTheDevice) {
   constexpr char kText[] = R"(te p(%0: f32[4096, 1024]) {
   %1[i0<4096, i1<1024]: f32 = exp(%0[i0, i1])
