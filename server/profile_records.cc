@@ -11,8 +11,6 @@
 namespace fusion {
 namespace {
 
-constexpr char kImported[] = "imported/";
-
 std::string InWords(Standing standing, bool quarantined) {
   if (quarantined) return "quarantined";
   switch (standing) {
@@ -49,8 +47,8 @@ bool AreTexts(std::initializer_list<const std::string*> texts) {
 // Older servers name no source of measurements, and no server one of what its own workers measured. The worker's name,
 // which stands before its id, is one.
 std::string ImportedSource(const std::string& source, const std::string& worker) {
-  if (absl::StartsWith(source, kImported)) return source;
-  return absl::StrCat(kImported, source.empty() ? worker.substr(0, worker.find('/')) : source);
+  if (absl::StartsWith(source, kImportedSource)) return source;
+  return absl::StrCat(kImportedSource, source.empty() ? worker.substr(0, worker.find('/')) : source);
 }
 
 }  // namespace

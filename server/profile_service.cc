@@ -1,4 +1,6 @@
 #include <limits>
+#include <set>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -30,8 +32,8 @@ v1::ModelErrors ToProto(const ModelError& error) {
 
 class ProfileService : public v1::Profile::Service {
  public:
-  ProfileService(Guard* guard, Store* store, JobRunner* jobs, StreamPlaces* streams)
-      : guard_(guard), store_(store), jobs_(jobs), streams_(streams) {}
+  ProfileService(Guard* guard, Store* store, JobRunner* jobs, Farm* farm, StreamPlaces* streams)
+      : guard_(guard), store_(store), jobs_(jobs), farm_(farm), streams_(streams) {}
 
   grpc::Status Stats(grpc::ServerContext* context, const v1::ProfileStatsRequest*,
                      v1::ProfileStats* response) override {
@@ -135,7 +137,8 @@ class ProfileService : public v1::Profile::Service {
       if (batch.size() < kBatch) continue;
       if (const absl::Status taken = Take(&batch, response); !taken.ok()) return ToGrpc(taken);
     }
-    return ToGrpc(Take(&batch, response));
+    if (const absl::Status taken = Take(&batch, response); !taken.ok()) return ToGrpc(taken);
+    return ToGrpc(farm_->KnowImports(batch.believed, permit->principal().name));
   }
 
  private:
@@ -144,6 +147,7 @@ class ProfileService : public v1::Profile::Service {
     std::vector<MeasurementRow> measurements;
     std::vector<PlanComparisonRow> comparisons;
     std::vector<PlanRow> plans;
+    std::set<std::string> believed = {};  // sources, of all batches
     size_t size() const { return measurements.size() + comparisons.size() + plans.size(); }
   };
 
@@ -156,6 +160,7 @@ class ProfileService : public v1::Profile::Service {
       case v1::ProfileRecord::kComparison: {
         if (record.comparison().standing() == kQuarantined) return absl::OkStatus();
         ASSIGN_OR_RETURN(batch->comparisons.emplace_back(), ImportedRow(record.comparison()));
+        if (record.believed()) batch->believed.insert(batch->comparisons.back().source);
         return absl::OkStatus();
       }
       case v1::ProfileRecord::kPlan: {
@@ -166,6 +171,7 @@ class ProfileService : public v1::Profile::Service {
       default: {  // a record of a newer server is no measurement
         if (record.measurement().standing() == kQuarantined) return absl::OkStatus();
         ASSIGN_OR_RETURN(batch->measurements.emplace_back(), ImportedRow(record.measurement()));
+        if (record.believed()) batch->believed.insert(batch->measurements.back().source);
         return absl::OkStatus();
       }
     }
@@ -179,8 +185,8 @@ class ProfileService : public v1::Profile::Service {
     const auto sent = static_cast<int64_t>(batch->comparisons.size() + batch->plans.size());
     response->set_plans_added(response->plans_added() + plans);
     response->set_plans_known(response->plans_known() + sent - plans);
-    *batch = {};
-    return absl::OkStatus();
+    *batch = {{}, {}, {}, std::move(batch->believed)};
+    return farm_->KnowImports();
   }
 
   absl::Status AddDevices(v1::ProfileStats* stats) {
@@ -213,13 +219,15 @@ class ProfileService : public v1::Profile::Service {
   Guard* const guard_;
   Store* const store_;
   JobRunner* const jobs_;
+  Farm* const farm_;
   StreamPlaces* const streams_;
 };
 
 }  // namespace
 
-std::unique_ptr<grpc::Service> MakeProfileService(Guard* guard, Store* store, JobRunner* jobs, StreamPlaces* streams) {
-  return std::make_unique<ProfileService>(guard, store, jobs, streams);
+std::unique_ptr<grpc::Service> MakeProfileService(Guard* guard, Store* store, JobRunner* jobs, Farm* farm,
+                                                  StreamPlaces* streams) {
+  return std::make_unique<ProfileService>(guard, store, jobs, farm, streams);
 }
 
 }  // namespace fusion

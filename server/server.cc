@@ -379,7 +379,7 @@ absl::Status Server::State::AddServices(const ServerOptions& options, grpc::Serv
   services.push_back(MakeSignatureService(guard.get(), store.get(), artifacts.get(), signer.get(), options.log));
   services.push_back(MakeWorkerService(guard.get(), farm.get(), artifacts.get(), executor.get(), logs.get()));
   services.push_back(MakeWorkerAdminService(guard.get(), farm.get(), tokens.get()));
-  services.push_back(MakeProfileService(guard.get(), store.get(), jobs.get(), streams.get()));
+  services.push_back(MakeProfileService(guard.get(), store.get(), jobs.get(), farm.get(), streams.get()));
   for (auto& service : services) builder->RegisterService(service.get());
   std::vector<std::unique_ptr<grpc::experimental::ServerInterceptorFactoryInterface>> interceptors;
   interceptors.push_back(MakeRpcMetrics(metrics.get()));

@@ -51,7 +51,8 @@ std::unique_ptr<grpc::Service> MakeSignatureService(Guard* guard, Store* store, 
 std::unique_ptr<grpc::Service> MakeWorkerService(Guard* guard, Farm* farm, ArtifactStore* artifacts,
                                                  DiskExecutor* executor, JobLogs* logs);
 std::unique_ptr<grpc::Service> MakeWorkerAdminService(Guard* guard, Farm* farm, const TokenBook* tokens);
-std::unique_ptr<grpc::Service> MakeProfileService(Guard* guard, Store* store, JobRunner* jobs, StreamPlaces* streams);
+std::unique_ptr<grpc::Service> MakeProfileService(Guard* guard, Store* store, JobRunner* jobs, Farm* farm,
+                                                  StreamPlaces* streams);
 
 }  // namespace fusion
 

@@ -156,12 +156,16 @@ int ReportImport(const absl::StatusOr<v1::ProfileImportResponse>& imported, cons
   return kExitOk;
 }
 
+Option BelieveOption(bool* believe) {
+  return {"--believe", "you vouch for these measurements: none is measured again", believe};
+}
+
 class ProfileImportVerb : public Verb {
  public:
   std::string name() const override { return "profile import"; }
   std::string help() const override { return "take measurements that profile export wrote, each once"; }
   std::vector<Option> Options() override {
-    return {{"FILE", "where from (-: stdin)", &path_, true}, OutputOption(&format_)};
+    return {{"FILE", "where from (-: stdin)", &path_, true}, BelieveOption(&believe_), OutputOption(&format_)};
   }
   int Run(const CommonOptions& common) override {
     std::ifstream file;
@@ -180,11 +184,13 @@ class ProfileImportVerb : public Verb {
       return FailLocal(absl::InvalidArgumentError(
           absl::StrCat(path_, ":", number, ": no line of profile export: ", std::string(parsed.message()))));
     }
+    for (v1::ProfileRecord& record : records) record.set_believed(believe_);
     return ReportImport(Connection::Open(common.endpoint)->ProfileImport(records), format_);
   }
 
  private:
   std::string path_, format_ = "table";
+  bool believe_ = false;
 };
 
 class ProfileMergeVerb : public Verb {
@@ -194,6 +200,7 @@ class ProfileMergeVerb : public Verb {
   std::vector<Option> Options() override {
     return {{"FROM", "the other server's address", &from_, true},
             {"--device", "only this device's", &device_},
+            BelieveOption(&believe_),
             OutputOption(&format_)};
   }
   int Run(const CommonOptions& common) override {
@@ -205,6 +212,7 @@ class ProfileMergeVerb : public Verb {
     if (!from.ok()) return Fail(from.status());
     const absl::Status read = Connection::Open(*from)->ProfileExport(request, [&](const v1::ProfileRecord& record) {
       records.push_back(record);
+      records.back().set_believed(believe_);
       return absl::OkStatus();
     });
     if (!read.ok()) return Fail(read);
@@ -213,6 +221,7 @@ class ProfileMergeVerb : public Verb {
 
  private:
   std::string from_, device_, format_ = "table";
+  bool believe_ = false;
 };
 
 }  // namespace

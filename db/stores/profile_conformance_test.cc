@@ -333,5 +333,90 @@ TEST_P(StoreConformance, RowsOfAQuarantinedSourceAnswerNothingUntilItIsReleased)
   EXPECT_TRUE(store_->MedianLatencies({later})->at(0).has_value());
 }
 
+TEST_P(StoreConformance, MeasurementsOfWholeModelsAreInQuarantineWithTheirSource) {
+  PlanRow plan;
+  plan.bundle_digest = std::string(64, 'b'), plan.device_fingerprint = "dev", plan.model_name = "m";
+  plan.planner = "none", plan.model_ns = 100, plan.median_ns = plan.p25_ns = plan.p75_ns = 300, plan.time_ms = 1;
+  plan.source = "liar";
+  ASSERT_TRUE(store_->AppendPlans({plan}).ok());
+  EXPECT_EQ(store_->PlanErrors("dev")->size(), 1u);
+  DrainedWorkerRow quarantine{"liar", "half", "fusiond", 7};
+  quarantine.quarantined = true;
+  ASSERT_TRUE(store_->PutDrainedWorker(quarantine).ok());
+  EXPECT_TRUE(store_->PlanErrors("dev")->empty());
+  ASSERT_TRUE(store_->RemoveDrainedWorker("liar").ok());
+  EXPECT_EQ(store_->PlanErrors("dev")->size(), 1u);
+}
+
+TEST_P(StoreConformance, SourcesAreKnownUntilTheyAreInQuarantine) {
+  EXPECT_EQ(store_->CallTasks({NoteSource{}}, 1).status().code(), absl::StatusCode::kInvalidArgument);
+  SourceRow row{"token a", 1, 0, 7, 4, 2, "why", {"t1", "t2"}};
+  EXPECT_THAT(Call({NoteSource{row}}), ::testing::ElementsAre(0));
+  row.awaiting = {}, row.batches = 8;
+  EXPECT_THAT(Call({NoteSource{{"token b", 0, 3, 3, 3, 0}}, NoteSource{row}}), ::testing::ElementsAre(0, 0));
+  std::vector<SourceRow> known = store_->Sources().value();
+  ASSERT_EQ(known.size(), 2u);
+  EXPECT_EQ(known[0].source, "token a");
+  EXPECT_EQ(known[0].batches, 8);
+  EXPECT_EQ(known[0].confirmed, 4);
+  EXPECT_EQ(known[0].caught, 2);
+  EXPECT_EQ(known[0].strikes, 1);
+  EXPECT_EQ(known[0].last, "why");
+  EXPECT_TRUE(known[0].awaiting.empty());
+  EXPECT_EQ(known[1].in_a_row, 3);
+  ASSERT_TRUE(store_->PutDrainedWorker({"token b", "a window", "me", 7}).ok());
+  EXPECT_EQ(store_->Sources()->size(), 2u) << "it is drained, and known";
+  DrainedWorkerRow quarantine{"token a", "half", "fusiond", 7};
+  quarantine.quarantined = true;
+  ASSERT_TRUE(store_->PutDrainedWorker(quarantine).ok());
+  EXPECT_EQ(store_->Sources()->size(), 1u);
+}
+
+TEST_P(StoreConformance, ImportedRowsAreToldFromOthers) {
+  const std::string workload(64, '5'), q(64, '6'), later(64, '7'), plan(64, '8'), beside(64, '9');
+  const auto row = [&](const std::string& key, double ns, const std::string& source, int number) {
+    MeasurementRow made;
+    made.question_key = key, made.device_fingerprint = "dev", made.samples = 1, made.samples_ns = {ns};
+    made.min_ns = made.median_ns = made.p90_ns = ns, made.workload = workload, made.choices = key;
+    made.time_ms = made.fence = number, made.task = "t" + std::to_string(number), made.origin = "another database";
+    made.source = source, made.standing = source.empty() ? Standing::kBelieved : Standing::kImported;
+    return made;
+  };
+  ASSERT_EQ(store_
+                ->MergeMeasurements({row(q, 60, "imported/a", 1), row(q, 80, "imported/b", 2), row(q, 100, "", 3),
+                                     row(later, 50, "imported/b", 4)})
+                .value(),
+            4);
+  std::vector<ImportedLatency> known = store_->ImportedLatencies({q, later, plan}).value();
+  EXPECT_EQ(known[0].source, "imported/b");
+  EXPECT_EQ(known[0].imported_ns, 80);
+  EXPECT_EQ(known[0].own_ns, 100);
+  EXPECT_EQ(known[1].source, "imported/b");
+  EXPECT_EQ(known[1].own_ns, 0);
+  EXPECT_EQ(known[2].source, "");
+  const std::vector<TrialRow> trials = store_->Trials(workload).value();
+  ASSERT_EQ(trials.size(), 2u);
+  EXPECT_EQ(trials[0].imported_from, "") << "one row is ours";
+  EXPECT_EQ(trials[1].imported_from, "imported/b");
+  PlanComparisonRow compared;
+  compared.plan_key = plan, compared.reference_key = beside, compared.device_fingerprint = "dev", compared.rounds = 5;
+  compared.ratio = compared.ratio_low = compared.ratio_high = 1, compared.median_ns = compared.reference_ns = 100;
+  compared.source = "imported/c", compared.standing = Standing::kImported;
+  ASSERT_EQ(store_->MergePlans({compared}, {}).value(), 1);
+  EXPECT_TRUE(store_->PlanComparisons(beside, {plan})->at(0).has_value());
+  EXPECT_FALSE(store_->PlanComparisons(beside, {plan}, /*also_imported=*/false)->at(0).has_value());
+  // Their sources are known, of which nothing is known yet.
+  std::vector<SourceRow> sources = store_->Sources().value();
+  ASSERT_EQ(sources.size(), 3u);
+  for (const SourceRow& source : sources) EXPECT_EQ(source.batches, 0) << source.source;
+  // In quarantine by its own name, whatever the fences.
+  DrainedWorkerRow quarantine{"imported/b", "half", "fusiond", 7};
+  quarantine.quarantined = true;
+  ASSERT_TRUE(store_->PutDrainedWorker(quarantine).ok());
+  EXPECT_FALSE(store_->MedianLatencies({later})->at(0).has_value());
+  ASSERT_EQ(store_->MergeMeasurements({row(later, 51, "imported/b", 5)}).value(), 1);
+  EXPECT_EQ(store_->Sources()->size(), 2u);
+}
+
 }  // namespace
 }  // namespace fusion

@@ -136,6 +136,24 @@ enum class Standing {
   kImported = 4,
 };
 
+// May what is so sure contradict another source?
+constexpr bool IsFirm(Standing standing) {
+  return standing == Standing::kBelieved || standing == Standing::kConfirmed;
+}
+
+// Names of sources of imported rows begin so.
+inline constexpr char kImportedSource[] = "imported/";
+
+// A source of measurements, and what is known of it (server/scheduler/judge.h).
+struct SourceRow {
+  std::string source;
+  int64_t strikes = 0;   // since its last confirmed batch
+  int64_t in_a_row = 0;  // confirmed batches since its last strike
+  int64_t batches = 0, confirmed = 0, caught = 0;
+  std::string last = {};                   // why it was caught
+  std::vector<std::string> awaiting = {};  // ids of undecided tasks on which it was heard
+};
+
 struct MeasurementRow {
   std::string question_key, measurement_key, device_fingerprint, description;
   int64_t samples = 0;
@@ -160,6 +178,15 @@ struct MeasurementRow {
 struct TrialRow {
   std::string choices;
   double latency_ns = 0;
+  std::string imported_from = {};  // a source, where every row of the trial was imported; else ""
+};
+
+// The latencies of a question some of whose rows were imported.
+struct ImportedLatency {
+  std::string source;      // of the latest imported row
+  double imported_ns = 0;  // the median of the imported rows' medians; 0: none was imported
+  double own_ns = 0;       // the same of all others; 0: there is none
+  bool is_firm = false;    // one of the others is of a worker that is believed, or was confirmed
 };
 
 // A whole plan, measured as it runs in its bundle.
@@ -170,7 +197,7 @@ struct PlanRow {
   double median_ns = 0, p25_ns = 0, p75_ns = 0;
   std::string worker;
   int64_t time_ms = 0;
-  std::string source = {};   // of an imported row; else ""
+  std::string source = {};   // whose word it is; "": a worker that is believed
   bool quarantined = false;  // the row does not count; ScanPlans fills it
 };
 

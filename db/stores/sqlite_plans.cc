@@ -91,6 +91,7 @@ absl::StatusOr<int64_t> SqliteStore::MergePlans(absl::Span<const PlanComparisonR
       if (known) continue;
       RETURN_IF_ERROR(InsertComparison(db, row));
       added += db.changed_rows();
+      RETURN_IF_ERROR(KnowImportedSource(db, row.source, row.standing));
     }
     for (const PlanRow& row : plans) {
       ASSIGN_OR_RETURN(const bool known, Has(db,
@@ -128,16 +129,17 @@ absl::Status SqliteStore::ScanPlans(const std::string& device_fingerprint,
 }
 
 absl::StatusOr<std::vector<std::optional<PlanComparisonRow>>> SqliteStore::PlanComparisons(
-    const std::string& reference_key, absl::Span<const std::string> plan_keys) {
+    const std::string& reference_key, absl::Span<const std::string> plan_keys, bool also_imported) {
   std::vector<std::optional<PlanComparisonRow>> comparisons(plan_keys.size());
   RETURN_IF_ERROR(Read([&](Connection& db) -> absl::Status {
     for (size_t p = 0; p < plan_keys.size(); ++p) {
       std::vector<PlanComparisonRow> rows;
-      RETURN_IF_ERROR(db.Query(absl::StrCat("SELECT ", kComparisonColumns,
-                                            " FROM plan_comparisons WHERE plan_key = ? AND reference_key = ? AND "
-                                            "quarantined = 0 ORDER BY ratio, id"),
-                               {plan_keys[p], reference_key},
-                               [&](const SqlRow& row) { rows.push_back(ComparisonOf(row)); }));
+      RETURN_IF_ERROR(
+          db.Query(absl::StrCat("SELECT ", kComparisonColumns,
+                                " FROM plan_comparisons WHERE plan_key = ? AND reference_key = ? AND "
+                                "quarantined = 0 AND (? OR standing <> ?) ORDER BY ratio, id"),
+                   {plan_keys[p], reference_key, int64_t{also_imported}, static_cast<int64_t>(Standing::kImported)},
+                   [&](const SqlRow& row) { rows.push_back(ComparisonOf(row)); }));
       if (!rows.empty()) comparisons[p] = std::move(rows[rows.size() / 2]);
     }
     return absl::OkStatus();

@@ -106,6 +106,7 @@ absl::StatusOr<int64_t> SqliteStore::MergeMeasurements(absl::Span<const Measurem
       if (known) continue;
       RETURN_IF_ERROR(Insert(db, row));
       added += db.changed_rows();
+      RETURN_IF_ERROR(KnowImportedSource(db, row.source, row.standing));
     }
     return absl::OkStatus();
   }));
@@ -120,6 +121,28 @@ absl::StatusOr<std::vector<std::optional<double>>> SqliteStore::MedianLatencies(
       RETURN_IF_ERROR(db.Query("SELECT median_ns FROM measurements WHERE question_key = ? AND quarantined = 0",
                                {keys[i]}, [&](const SqlRow& row) { medians.push_back(row.Double(0)); }));
       if (!medians.empty()) latencies[i] = UpperMedian(std::move(medians));
+    }
+    return absl::OkStatus();
+  }));
+  return latencies;
+}
+
+absl::StatusOr<std::vector<ImportedLatency>> SqliteStore::ImportedLatencies(absl::Span<const std::string> keys) {
+  std::vector<ImportedLatency> latencies(keys.size());
+  RETURN_IF_ERROR(Read([&](Connection& db) -> absl::Status {
+    for (size_t i = 0; i < keys.size(); ++i) {
+      std::vector<double> imported, own;
+      RETURN_IF_ERROR(
+          db.Query("SELECT median_ns, standing, source FROM measurements WHERE question_key = ? AND quarantined = 0 "
+                   "ORDER BY id",
+                   {keys[i]}, [&](const SqlRow& row) {
+                     const bool is_imported = row.Int(1) == static_cast<int64_t>(Standing::kImported);
+                     (is_imported ? imported : own).push_back(row.Double(0));
+                     if (IsFirm(static_cast<Standing>(row.Int(1)))) latencies[i].is_firm = true;
+                     if (is_imported) latencies[i].source = row.Text(2);
+                   }));
+      if (!imported.empty()) latencies[i].imported_ns = UpperMedian(std::move(imported));
+      if (!own.empty()) latencies[i].own_ns = UpperMedian(std::move(own));
     }
     return absl::OkStatus();
   }));
@@ -214,17 +237,26 @@ absl::StatusOr<std::vector<TrialRow>> SqliteStore::Trials(const std::string& wor
   std::vector<TrialRow> trials;
   if (workload.empty()) return trials;
   MedianOfEachQuestion median;
-  std::string choices;
-  const auto take = [&](double latency_ns) { trials.push_back({choices, latency_ns}); };
+  TrialRow trial;
+  bool is_new = true;
+  const auto take = [&](double latency_ns) {
+    trial.latency_ns = latency_ns;
+    trials.push_back(std::exchange(trial, {}));
+    is_new = true;
+  };
   RETURN_IF_ERROR(Read([&](Connection& db) {
     // The index holds rows with a workload only, and SQLite uses it where the statement says so.
     return db.Query(
-        "SELECT question_key, median_ns, choices FROM measurements JOIN (SELECT question_key AS question, MIN(id) AS "
+        "SELECT question_key, median_ns, choices, standing, source FROM measurements JOIN (SELECT question_key AS "
+        "question, MIN(id) AS "
         "first FROM measurements WHERE workload = ?1 AND workload <> '' AND quarantined = 0 GROUP BY question_key) ON "
         "question_key = question WHERE workload = ?1 AND workload <> '' AND quarantined = 0 ORDER BY first",
         {workload}, [&](const SqlRow& row) {
           median.Row(row.Text(0), row.Double(1), take);
-          choices = row.Text(2);
+          trial.choices = row.Text(2);
+          const bool is_imported = row.Int(3) == static_cast<int64_t>(Standing::kImported);
+          trial.imported_from = is_imported && (is_new || !trial.imported_from.empty()) ? row.Text(4) : "";
+          is_new = false;
         });
   }));
   median.End(take);

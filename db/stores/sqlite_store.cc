@@ -1,6 +1,7 @@
 #include "db/stores/sqlite_store.h"
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
 #include "db/sqlite/migrator.h"
 #include "db/sqlite/quick_check.h"
 #include "runtime/base/status_macros.h"
@@ -100,13 +101,14 @@ absl::StatusOr<std::optional<WorkerRow>> SqliteStore::LatestWorker(const std::st
 namespace {
 
 // The rows of a quarantined source up to the last one that another worker confirmed still count. Measurements of whole
-// plans have a source only where they were imported.
+// plans are confirmed by nobody.
 absl::Status QuarantineRows(Connection& db, const std::string& source) {
   for (const char* table : {"measurements", "plan_comparisons"}) {
     RETURN_IF_ERROR(db.Run(
-        absl::StrCat("UPDATE ", table, " SET quarantined = 1 WHERE source = ?1 AND source <> '' AND fence > (SELECT ",
-                     "COALESCE(MAX(fence), 0) FROM ", table, " WHERE source = ?1 AND source <> '' AND standing = ",
-                     static_cast<int>(Standing::kConfirmed), ")"),
+        absl::StrCat("UPDATE ", table, " SET quarantined = 1 WHERE source = ?1 AND source <> '' AND (standing = ",
+                     static_cast<int>(Standing::kImported), " OR fence > (SELECT COALESCE(MAX(fence), 0) FROM ", table,
+                     " WHERE source = ?1 AND source <> '' AND standing = ", static_cast<int>(Standing::kConfirmed),
+                     "))"),
         {source}));
     RETURN_IF_ERROR(
         db.Run(absl::StrCat("UPDATE ", table, " SET quarantined = 1 WHERE source = 'imported/' || ?1 AND source <> ''"),
@@ -154,6 +156,16 @@ absl::StatusOr<bool> IsQuarantined(Connection& db, const std::string& source) {
   return found;
 }
 
+absl::Status KnowImportedSource(Connection& db, const std::string& source, Standing standing) {
+  if (source.empty() || standing != Standing::kImported) return absl::OkStatus();
+  ASSIGN_OR_RETURN(const bool quarantined, IsQuarantined(db, source));
+  if (quarantined) return absl::OkStatus();
+  return db.Run(
+      "INSERT INTO sources (source, strikes, in_a_row, batches, confirmed, caught, last, awaiting) VALUES "
+      "(?,0,0,0,0,0,'','') ON CONFLICT DO NOTHING",
+      {source});
+}
+
 absl::Status SqliteStore::PutDrainedWorker(const DrainedWorkerRow& worker) {
   return writer_->Write([&](Connection& db) -> absl::Status {
     RETURN_IF_ERROR(db.Run(
@@ -162,6 +174,7 @@ absl::Status SqliteStore::PutDrainedWorker(const DrainedWorkerRow& worker) {
         {worker.name, worker.reason, worker.by, worker.since_ms, worker.from_ms, worker.until_ms,
          int64_t{worker.quarantined}}));
     if (!worker.quarantined) return ReleaseRows(db, worker.name);
+    RETURN_IF_ERROR(db.Run("DELETE FROM sources WHERE source = ?", {worker.name}));
     RETURN_IF_ERROR(QuarantineRows(db, worker.name));
     return QuarantineRates(db, worker.name);
   });
@@ -169,6 +182,10 @@ absl::Status SqliteStore::PutDrainedWorker(const DrainedWorkerRow& worker) {
 
 absl::Status SqliteStore::RemoveDrainedWorker(const std::string& name) {
   return writer_->Write([&](Connection& db) -> absl::Status {
+    RETURN_IF_ERROR(
+        db.Run("DELETE FROM sources WHERE source IN (SELECT name FROM drained_workers WHERE name = ? AND "
+               "quarantined = 1)",
+               {name}));
     RETURN_IF_ERROR(db.Run("DELETE FROM drained_workers WHERE name = ?", {name}));
     return ReleaseRows(db, name);
   });
@@ -181,6 +198,19 @@ absl::StatusOr<std::vector<DrainedWorkerRow>> SqliteStore::DrainedWorkers() {
         "SELECT name, reason, by, since_ms, from_ms, until_ms, quarantined FROM drained_workers ORDER BY name", {},
         [&](const SqlRow& row) {
           rows.push_back({row.Text(0), row.Text(1), row.Text(2), row.Int(3), row.Int(4), row.Int(5), row.Int(6) != 0});
+        });
+  }));
+  return rows;
+}
+
+absl::StatusOr<std::vector<SourceRow>> SqliteStore::Sources() {
+  std::vector<SourceRow> rows;
+  RETURN_IF_ERROR(Read([&](Connection& db) {
+    return db.Query(
+        "SELECT source, strikes, in_a_row, batches, confirmed, caught, last, awaiting FROM sources ORDER BY source", {},
+        [&](const SqlRow& row) {
+          rows.push_back({row.Text(0), row.Int(1), row.Int(2), row.Int(3), row.Int(4), row.Int(5), row.Text(6),
+                          absl::StrSplit(row.Text(7), '\n', absl::SkipEmpty())});
         });
   }));
   return rows;

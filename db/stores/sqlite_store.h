@@ -20,6 +20,9 @@ absl::Status InsertComparison(Connection& db, const PlanComparisonRow& row);
 // Is the source in quarantine? A source `imported/S` is with S, too.
 absl::StatusOr<bool> IsQuarantined(Connection& db, const std::string& source);
 
+// The source of an imported row is known from now on.
+absl::Status KnowImportedSource(Connection& db, const std::string& source, Standing standing);
+
 class SqliteStore : public Store {
  public:
   SqliteStore(std::string path, std::unique_ptr<Writer> writer, std::function<void(const std::string&)> on_statement,
@@ -68,11 +71,13 @@ class SqliteStore : public Store {
   absl::Status PutDrainedWorker(const DrainedWorkerRow& worker) override;
   absl::Status RemoveDrainedWorker(const std::string& name) override;
   absl::StatusOr<std::vector<DrainedWorkerRow>> DrainedWorkers() override;
+  absl::StatusOr<std::vector<SourceRow>> Sources() override;
   absl::StatusOr<std::optional<WorkerRow>> FindWorker(const std::string& id) override;
   absl::StatusOr<std::optional<WorkerRow>> LatestWorker(const std::string& device_kind) override;
 
   absl::StatusOr<int64_t> MergeMeasurements(absl::Span<const MeasurementRow> rows) override;
   absl::StatusOr<std::vector<std::optional<double>>> MedianLatencies(absl::Span<const std::string> keys) override;
+  absl::StatusOr<std::vector<ImportedLatency>> ImportedLatencies(absl::Span<const std::string> keys) override;
   absl::Status ScanMeasurements(const MeasurementFilter& filter,
                                 const std::function<void(const MeasurementRow&)>& on_row) override;
   absl::StatusOr<ProfileCounts> CountMeasurements() override;
@@ -88,8 +93,9 @@ class SqliteStore : public Store {
   absl::Status ScanPlans(const std::string& device_fingerprint,
                          const std::function<void(const PlanComparisonRow&)>& on_comparison,
                          const std::function<void(const PlanRow&)>& on_plan) override;
-  absl::StatusOr<std::vector<std::optional<PlanComparisonRow>>> PlanComparisons(
-      const std::string& reference_key, absl::Span<const std::string> plan_keys) override;
+  absl::StatusOr<std::vector<std::optional<PlanComparisonRow>>> PlanComparisons(const std::string& reference_key,
+                                                                                absl::Span<const std::string> plan_keys,
+                                                                                bool also_imported = true) override;
   absl::StatusOr<std::vector<ModelErrorRow>> PlanErrors(const std::string& device_fingerprint) override;
 
   absl::Status PutBlobs(absl::Span<const BlobRow> blobs, const std::string& tenant) override;

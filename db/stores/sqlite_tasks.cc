@@ -1,6 +1,7 @@
 #include <variant>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "db/stores/sqlite_store.h"
 #include "db/stores/task_claims.h"
 #include "runtime/base/status_macros.h"
@@ -20,6 +21,7 @@ struct TaskCaller {
   absl::StatusOr<TaskAnswer> operator()(const RenewTask& call) const;
   absl::StatusOr<TaskAnswer> operator()(const CompleteTask& call) const;
   absl::StatusOr<TaskAnswer> operator()(const FailTask& call) const;
+  absl::StatusOr<TaskAnswer> operator()(const NoteSource& call) const;
 
  private:
   // Changes the task if the claim holds.
@@ -93,6 +95,16 @@ absl::StatusOr<TaskAnswer> TaskCaller::operator()(const FailTask& call) const {
                 "state = ?, attempts = MAX(attempts - ?, 0), evidence = evidence || ?, lease_until_ms = 0, "
                 "updated_ms = ?",
                 {static_cast<int64_t>(call.then), int64_t{call.counts ? 0 : 1}, call.evidence, now_ms});
+}
+
+absl::StatusOr<TaskAnswer> TaskCaller::operator()(const NoteSource& call) const {
+  const SourceRow& row = call.row;
+  RETURN_IF_ERROR(
+      db.Run("INSERT OR REPLACE INTO sources (source, strikes, in_a_row, batches, confirmed, caught, last, awaiting) "
+             "VALUES (?,?,?,?,?,?,?,?)",
+             {row.source, row.strikes, row.in_a_row, row.batches, row.confirmed, row.caught, row.last,
+              absl::StrJoin(row.awaiting, "\n")}));
+  return TaskAnswer{true};
 }
 
 }  // namespace

@@ -98,12 +98,15 @@ class Store {
   // The largest fence that any task ever had, whether or not it still has a row. 0: none had one.
   virtual absl::StatusOr<int64_t> LastFence() = 0;
 
+  // The sources of measurements, by name, and what is known of them. A source that is put into quarantine, or released, is unknown.
+  virtual absl::StatusOr<std::vector<SourceRow>> Sources() = 0;
+
   // Builds: the rows of each unit, by its key; by toolchain and builder.
   virtual absl::StatusOr<std::vector<std::vector<BuildRow>>> FindBuilds(absl::Span<const std::string> keys) = 0;
 
   // Workers.
-  // Also adds its device, if that is unknown and the worker's source is not in quarantine. The rates of a worker that is
-  // believed take the place of those of a source.
+  // Also adds its device, if that is unknown and the worker's source is not in quarantine. The rates of a worker that
+  // is believed take the place of those of a source.
   virtual absl::Status PutWorker(const WorkerRow& worker) = 0;
   virtual absl::StatusOr<std::optional<WorkerRow>> FindWorker(const std::string& id) = 0;
   // Returns the worker with that device kind that was seen last, attached or not.
@@ -111,8 +114,8 @@ class Store {
 
   // Replaces the row with that name. If the row says quarantine, its measurements and comparisons of plans with that
   // source no longer count, unless a row that another worker confirmed has the same or a later fence; nor do those that
-  // come later, and imported ones of any fence. A device whose rates are that source's has those of another worker of the
-  // device from then on, else it is unknown.
+  // come later, and imported ones of any fence. A device whose rates are that source's has those of another worker of
+  // the device from then on, else it is unknown.
   virtual absl::Status PutDrainedWorker(const DrainedWorkerRow& worker) = 0;
   // The rows of that source count again.
   virtual absl::Status RemoveDrainedWorker(const std::string& name) = 0;
@@ -120,10 +123,12 @@ class Store {
 
   // Profile. Quarantined rows answer no question; ScanMeasurements shows them. MergeMeasurements appends the rows that
   // are missing, and returns how many it appended; rows with the same question, worker, time and samples are the same
-  // measurement. MedianLatencies answers parallel to the keys: the median of the rows' medians (the larger middle one
-  // of an even number), or nullopt without rows.
+  // measurement. The sources of imported rows are known from then on (Sources). MedianLatencies answers parallel to the
+  // keys: the median of the rows' medians (the larger middle one of an even number), or nullopt without rows.
   virtual absl::StatusOr<int64_t> MergeMeasurements(absl::Span<const MeasurementRow> rows) = 0;
   virtual absl::StatusOr<std::vector<std::optional<double>>> MedianLatencies(absl::Span<const std::string> keys) = 0;
+  // Parallel to the keys.
+  virtual absl::StatusOr<std::vector<ImportedLatency>> ImportedLatencies(absl::Span<const std::string> keys) = 0;
   virtual absl::Status ScanMeasurements(const MeasurementFilter& filter,
                                         const std::function<void(const MeasurementRow&)>& on_row) = 0;
   virtual absl::StatusOr<ProfileCounts> CountMeasurements() = 0;
@@ -152,8 +157,9 @@ class Store {
                                  const std::function<void(const PlanRow&)>& on_plan) = 0;
   // Answers parallel to the keys of plans: of the rows with this reference the one with the median ratio (the larger
   // middle one of an even number, the older one of equal ones), or nullopt without rows.
+  // Without `also_imported`, of the rows of this database's workers.
   virtual absl::StatusOr<std::vector<std::optional<PlanComparisonRow>>> PlanComparisons(
-      const std::string& reference_key, absl::Span<const std::string> plan_keys) = 0;
+      const std::string& reference_key, absl::Span<const std::string> plan_keys, bool also_imported = true) = 0;
   // The same as ModelErrors for whole plans: one row for each bundle and number of threads.
   virtual absl::StatusOr<std::vector<ModelErrorRow>> PlanErrors(const std::string& device_fingerprint) = 0;
 

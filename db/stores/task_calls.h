@@ -29,7 +29,7 @@ struct ClaimTask {
   std::string task, worker;
   absl::Duration lease;  // at most kLongestLease
 };
-// The others are refused unless the claim holds.
+// The next three are refused unless the claim holds.
 struct RenewTask {
   TaskClaim claim;  // somebody's
   absl::Duration lease;
@@ -48,7 +48,12 @@ struct FailTask {
   std::string evidence = {};            // what is added to the task's
 };
 
-using TaskCall = std::variant<QueueTask, ClaimTask, RenewTask, CompleteTask, FailTask>;
+// The source is known as the row says from now on. It is never refused.
+struct NoteSource {
+  SourceRow row;
+};
+
+using TaskCall = std::variant<QueueTask, ClaimTask, RenewTask, CompleteTask, FailTask, NoteSource>;
 
 struct TaskAnswer {
   bool held = false;  // false: the call was refused, and did nothing

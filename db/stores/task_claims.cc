@@ -25,6 +25,8 @@ absl::Status CheckCall(const TaskCall& call) {
     return absl::InvalidArgumentError(
         absl::StrCat("a claim has a worker, and a lease of at most ", absl::FormatDuration(kLongestLease)));
   }
+  const auto* note = std::get_if<NoteSource>(&call);
+  if (note != nullptr && note->row.source.empty()) return absl::InvalidArgumentError("a source has a name");
   const auto* fail = std::get_if<FailTask>(&call);
   if (fail != nullptr && (fail->then == TaskPhase::kLeased || fail->then == TaskPhase::kDone)) {
     return absl::InvalidArgumentError("after a failed attempt a task is queued, poisoned or cancelled");
@@ -124,8 +126,12 @@ TaskAnswer TaskClaims::Call(const TaskCall& call, int64_t now_ms, absl::Time now
     answer.held = Do(*renew, now);
   } else if (const auto* complete = std::get_if<CompleteTask>(&call)) {
     answer.held = Do(*complete, now_ms);
+  } else if (const auto* fail = std::get_if<FailTask>(&call)) {
+    answer.held = Do(*fail, now_ms);
   } else {
-    answer.held = Do(std::get<FailTask>(call), now_ms);
+    const SourceRow& row = std::get<NoteSource>(call).row;
+    sources_[row.source] = row;
+    answer.held = true;
   }
   return answer;
 }

@@ -11,6 +11,7 @@
 #define FUSION_DB_STORES_TASK_CLAIMS_H_
 
 #include <cstdint>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -37,6 +38,7 @@ class TaskClaims {
   const TaskRow* FindKey(const std::string& key) const;
   const std::vector<Task>& tasks() const { return tasks_; }  // in the order in which they were queued as new
   int64_t last_fence() const { return last_fence_; }
+  const std::map<std::string, SourceRow>& sources() const { return sources_; }  // by name
 
  private:
   bool Do(const QueueTask& call, int64_t now_ms);
@@ -48,6 +50,7 @@ class TaskClaims {
 
   std::vector<Task> tasks_;
   int64_t last_fence_ = 0;
+  std::map<std::string, SourceRow> sources_;
 };
 
 }  // namespace fusion

@@ -124,6 +124,7 @@ absl::StatusOr<JobChecks::Found> JobChecks::RunBeside(const CompileOptions& othe
   ASSIGN_OR_RETURN(const FarmOutcome outcome,
                    RunModelOnFarm(farm_job, run, absl::StrCat(stage, " ", files.model_name, " as a whole")));
   found.worker = NameOf(*farm_job.farm, outcome.worker);
+  found.source = farm_job.farm->SourceOfWorker(outcome.worker);
   if (!outcome.status.ok()) {
     found.not_done = std::string(outcome.status.message());
     found.crashed = absl::IsInternal(outcome.status);
@@ -150,7 +151,7 @@ absl::StatusOr<v1::ModelMeasurement> JobChecks::Measure(bool* lasts) const {
     const v1::RunTimes& times = fused ? measured.bundle() : measured.unfused();
     rows.push_back({fused ? result.bundle_digest : found.other_digest, measured.fingerprint(), files.model_name,
                     fused ? options.planner : "none", static_cast<int>(measured.threads()), times.model_ns(),
-                    times.median_ns(), times.p25_ns(), times.p75_ns(), found.worker, measured.time_ms()});
+                    times.median_ns(), times.p25_ns(), times.p75_ns(), found.worker, measured.time_ms(), found.source});
   }
   RETURN_IF_ERROR(farm_job.store->AppendPlans(rows));
   return measured;

@@ -59,7 +59,7 @@ struct JobChecks {
     std::string not_done;
     bool crashed = false;  // on every attempt
     CompileAccount other;
-    std::string other_digest, worker;
+    std::string other_digest, worker, source;
   };
   // `other_device`: what the other form is compiled for; a worker with the job's device can run it.
   absl::StatusOr<Found> RunBeside(const CompileOptions& other, const DeviceModel& other_device,

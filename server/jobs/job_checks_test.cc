@@ -102,9 +102,12 @@ TEST_F(JobChecksTest, ChecksThatCannotBeDoneSayWhyAndFailNoJob) {
     ++runs;
     if (!nonsense) return ErrorResult(grpc::INTERNAL, "signal 11");
     v1::TaskResult result;
-    v1::MeasureResults empty;  // a measurement without figures
-    empty.mutable_measurement();
-    result.set_inline_(empty.SerializeAsString());
+    v1::MeasureResults wrong;  // a measurement without figures, and such whose figures cannot be
+    if (runs > 1) wrong.ParseFromString(FakeWorker::Good(task, payload).inline_());
+    if (runs == 1) wrong.mutable_measurement();
+    if (runs == 2) wrong.mutable_measurement()->set_ratio(1.7);  // beyond its quartiles
+    if (runs == 3) wrong.mutable_measurement()->mutable_bundle()->set_median_ns(800);
+    result.set_inline_(wrong.SerializeAsString());
     return result;
   });
   v1::SubmitRequest request = client_->Model("build 1");

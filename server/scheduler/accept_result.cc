@@ -97,7 +97,10 @@ absl::Status CheckModelResult(const v1::ModelRun& model, const v1::MeasureResult
       for (const v1::RunTimes* times : {&measured.bundle(), &measured.unfused()}) {
         good = good && times->runs() > 0 && is_time(times->min_ns()) && is_time(times->median_ns()) &&
                is_time(times->p25_ns()) && is_time(times->p75_ns());
+        good = good && times->min_ns() <= times->p25_ns() && times->p25_ns() <= times->median_ns() &&
+               times->median_ns() <= times->p75_ns();
       }
+      good = good && measured.ratio_p25() <= measured.ratio() && measured.ratio() <= measured.ratio_p75();
     }
   }
   return good ? absl::OkStatus()

@@ -10,6 +10,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -188,6 +189,14 @@ class BadWorkersTest : public ::testing::Test {
     EXPECT_TRUE(asked);
     return measured;
   }
+  void Rest(absl::Duration duration) {
+    bool rested = false;
+    fibers_.Add([&] {
+      fibers_.Sleep(duration);
+      rested = true;
+    });
+    while (!rested) ASSERT_TRUE(fibers_.Step());
+  }
   void TearDown() override {
     over_ = true;
     bool stopped = false;
@@ -349,6 +358,167 @@ TEST_F(BadWorkersTest, ALonelyWorkerIsASingleSourceAndAnOperatorCanTakeItsRowsBa
   ASSERT_TRUE(farm_.Release("token alone").ok());
   WrongInTheDatabase(&known);
   EXPECT_EQ(known, 60);
+}
+
+// The database knows what is known of sources.
+TEST_F(BadWorkersTest, ARestartMakesNoSourceNew) {
+  for (const char* name : {"honest", "honest too", "also honest"}) Attach(name, {});
+  Attach("late", {.wrong = 50, .turns_at = 40});
+  Attach("liar", {.pace = 0.5});
+  (void)Ask(100, /*may_err=*/true);
+  Rest(absl::Seconds(1));  // what the last answers told is stored
+  const auto words = [](const Farm& farm) {
+    std::map<std::string, std::string> trust;
+    for (const Farm::WorkerStatusRow& row : farm.WorkerStatuses()) trust[row.worker.name] = row.trust;
+    return trust;
+  };
+  const std::map<std::string, std::string> known = words(farm_);
+  EXPECT_THAT(known.at("honest"), ::testing::HasSubstr("confirmed by others"));
+  EXPECT_EQ(known.at("liar"), "new") << "its quarantine is known";
+  Farm later(
+      &state_.store(), &state_.artifacts(), &metrics_, nullptr, {}, NoLog(), [this] { return fibers_.now(); },
+      &threads_);
+  ASSERT_TRUE(later.Restore().ok());
+  for (const auto& [name, trust] : known) ASSERT_TRUE(later.Register(Describe(name, false)).ok());
+  EXPECT_EQ(words(later), known);
+}
+
+// Rows of another server, of questions that are asked next. `pace`: of its machine.
+MeasurementRow Imported(const LatencyQuestion& question, const std::string& source, double pace, int number) {
+  MeasurementRow row;
+  row.question_key = question.key, row.description = question.description, row.samples = 9;
+  row.min_ns = row.median_ns = row.p90_ns = TruthNs(kBundle + question.key) * pace;
+  row.samples_ns = {row.median_ns}, row.time_ms = number, row.worker = "of another server";
+  row.origin = "another database", row.task = std::to_string(number), row.fence = number + 1;
+  row.source = "imported/" + source, row.standing = Standing::kImported;
+  return row;
+}
+
+TEST_F(BadWorkersTest, ImportedRowsAreMeasuredAgainUntilTheirSourceIsKnown) {
+  std::vector<MeasurementRow> rows;
+  for (int i = 0; i < 60; ++i) {
+    LatencyQuestion question;
+    question.description = absl::StrCat("question ", i), question.key = Sha256Hex(question.description);
+    rows.push_back(Imported(question, i % 2 == 0 ? "honest" : "liar", i % 2 == 0 ? 1.05 : 0.4, i));
+  }
+  ASSERT_EQ(state_.store().MergeMeasurements(rows).value(), 60);
+  ASSERT_TRUE(farm_.KnowImports().ok());
+  EXPECT_EQ(farm_.DoubtedImports(), (std::set<std::string>{"imported/honest", "imported/liar"}));
+  // Without a worker of the device they are used as they are.
+  EXPECT_EQ(Ask(60, /*may_err=*/true), 60);
+  EXPECT_EQ(sources_.database, 60);
+  EXPECT_EQ(farm_.DoubtedImports().size(), 2u);
+  Attach("local", {}, /*is_believed=*/true);
+  asked_ = 0;
+  for (int time = 0; time < Judge::kStrikes; ++time) {
+    EXPECT_TRUE(Quarantined().empty());
+    EXPECT_EQ(Ask(20), 20) << "each answer is near the truth";
+    Rest(Farm::kBetweenDifferences);
+  }
+  EXPECT_TRUE(farm_.DoubtedImports().empty());
+  EXPECT_THAT(Quarantined(), ::testing::ElementsAre(::testing::Pair(
+                                 "imported/liar", ::testing::HasSubstr("of what a worker here measures"))));
+  EXPECT_EQ(RowsOf("imported/liar"), 0);
+  EXPECT_EQ(RowsOf("imported/honest"), 30);
+  EXPECT_EQ(RowsOf(""), 30 + Judge::kConfirmedFirst) << "a sample of the honest one's, and all of the liar's";
+  EXPECT_EQ(metrics_.Value(Metric::kQuarantines, {{"reason", "import"}}), 1);
+  // It stays so at the next start.
+  Farm later(
+      &state_.store(), &state_.artifacts(), &metrics_, nullptr, {}, NoLog(), [this] { return fibers_.now(); },
+      &threads_);
+  ASSERT_TRUE(later.Restore().ok());
+  EXPECT_TRUE(later.DoubtedImports().empty());
+}
+
+// Those that would decide most are looked at first.
+TEST_F(BadWorkersTest, TwoTooFastRowsOfAnImportAreFoundAndTheOthersUsed) {
+  std::vector<MeasurementRow> rows;
+  for (int i = 0; i < 40; ++i) {
+    LatencyQuestion question;
+    question.description = absl::StrCat("question ", i), question.key = Sha256Hex(question.description);
+    rows.push_back(Imported(question, "hasty", i == 17 || i == 28 ? 0.4 : 1, i));
+  }
+  ASSERT_TRUE(state_.store().MergeMeasurements(rows).ok());
+  ASSERT_TRUE(farm_.KnowImports().ok());
+  Attach("local", {}, /*is_believed=*/true);
+  EXPECT_EQ(Ask(40, /*may_err=*/false, /*at_once=*/40), 40);
+  EXPECT_EQ(RowsOf(""), 2 + Judge::kConfirmedFirst);
+  EXPECT_TRUE(farm_.DoubtedImports().empty());
+  EXPECT_TRUE(Quarantined().empty());
+}
+
+// While a machine is busy, right rows look too fast.
+TEST_F(BadWorkersTest, AMachineThatIsBusyForAWhileQuarantinesNoImport) {
+  std::vector<MeasurementRow> rows;
+  for (int i = 0; i < 60; ++i) {
+    LatencyQuestion question;
+    question.description = absl::StrCat("question ", i), question.key = Sha256Hex(question.description);
+    rows.push_back(Imported(question, "honest", i < 40 ? 0.5 : 1, i));
+  }
+  ASSERT_TRUE(state_.store().MergeMeasurements(rows).ok());
+  ASSERT_TRUE(farm_.KnowImports().ok());
+  Attach("local", {}, /*is_believed=*/true);
+  EXPECT_EQ(Ask(40, /*may_err=*/false, /*at_once=*/20), 40) << "its own measurements count";
+  EXPECT_EQ(farm_.DoubtedImports().size(), 1u);
+  EXPECT_EQ(Ask(20), 20);
+  EXPECT_TRUE(farm_.DoubtedImports().empty());
+  EXPECT_TRUE(Quarantined().empty());
+}
+
+// Nobody knows which of two is right that contradict each other.
+TEST_F(BadWorkersTest, AWorkerThatIsAloneAndNotBelievedQuarantinesNoImport) {
+  std::vector<MeasurementRow> rows;
+  for (int i = 0; i < 60; ++i) {
+    LatencyQuestion question;
+    question.description = absl::StrCat("question ", i), question.key = Sha256Hex(question.description);
+    rows.push_back(Imported(question, "honest", 1, i));
+  }
+  ASSERT_TRUE(state_.store().MergeMeasurements(rows).ok());
+  ASSERT_TRUE(farm_.KnowImports().ok());
+  Attach("liar", {.pace = 0.5, .sentinel_pace = 0.5});
+  for (int time = 0; time < Judge::kStrikes; ++time) {
+    EXPECT_EQ(Ask(20, /*may_err=*/true), 20);
+    Rest(Farm::kBetweenDifferences);
+  }
+  EXPECT_EQ(farm_.DoubtedImports().size(), 1u);
+  EXPECT_TRUE(Quarantined().empty());
+}
+
+TEST_F(BadWorkersTest, AnImportForWhichSomebodyVouchesIsNotMeasuredAgain) {
+  std::vector<MeasurementRow> rows;
+  for (int i = 0; i < 20; ++i) {
+    LatencyQuestion question;
+    question.description = absl::StrCat("question ", i), question.key = Sha256Hex(question.description);
+    rows.push_back(Imported(question, "other", 1, i));
+  }
+  ASSERT_TRUE(state_.store().MergeMeasurements(rows).ok());
+  ASSERT_TRUE(farm_.KnowImports({"imported/other", "imported/nobody"}, "admin").ok());
+  Attach("local", {}, /*is_believed=*/true);
+  EXPECT_EQ(Ask(20), 20);
+  EXPECT_EQ(sources_.database, 20);
+  EXPECT_EQ(RowsOf(""), 0);
+  Rest(absl::Seconds(1));
+  Farm later(
+      &state_.store(), &state_.artifacts(), &metrics_, nullptr, {}, NoLog(), [this] { return fibers_.now(); },
+      &threads_);
+  ASSERT_TRUE(later.Restore().ok());
+  EXPECT_TRUE(later.DoubtedImports().empty());
+  EXPECT_EQ(later.ConfirmedInARow("imported/other"), Judge::kConfirmedFirst);
+}
+
+// A worker that measures nothing does not keep a plan waiting: the imported rows count, as without one.
+TEST_F(BadWorkersTest, AnImportIsUsedWhereNobodyCanMeasureItAgain) {
+  std::vector<MeasurementRow> rows;
+  for (int i = 0; i < 10; ++i) {
+    LatencyQuestion question;
+    question.description = absl::StrCat("question ", i), question.key = Sha256Hex(question.description);
+    rows.push_back(Imported(question, "other", 1, i));
+  }
+  ASSERT_TRUE(state_.store().MergeMeasurements(rows).ok());
+  ASSERT_TRUE(farm_.KnowImports().ok());
+  Attach("local", {.crashes = true}, /*is_believed=*/true);
+  EXPECT_EQ(Ask(10), 10);
+  EXPECT_EQ(sources_.database, 10);
 }
 
 TEST_F(BadWorkersTest, TwoThatContradictEachOtherMeasureNothing) {

@@ -10,6 +10,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/time/clock.h"
 #include "runtime/base/status_macros.h"
+#include "server/scheduler/device_rates.h"
 
 namespace fusion {
 
@@ -81,8 +82,12 @@ absl::Status Farm::Restore() {
   for (const TaskRow& row : rows) payloads.push_back(row.payload_digest);
   artifacts_->payloads().KeepOnly(payloads);
   ASSIGN_OR_RETURN(const std::vector<DrainedWorkerRow> drained, store_->DrainedWorkers());
+  ASSIGN_OR_RETURN(const std::vector<SourceRow> sources, store_->Sources());
   absl::MutexLock lock(&mutex_);
   for (const DrainedWorkerRow& worker : drained) drained_[worker.name] = worker;
+  for (const SourceRow& source : sources) {
+    if (!IsQuarantined(source.source)) judge_.Restore(source);
+  }
   scheduler_.StartAfter(last_fence);
   for (size_t i = 0; i < rows.size(); ++i) {
     const TaskRow& row = rows[i];
@@ -136,10 +141,29 @@ absl::Status Farm::Register(AttachedWorker worker) {
   scheduler_.Seen(worker.id, OffersOf(worker), false, clock_());
   scheduler_.SetSource(worker.id, worker.source);
   const std::string name = worker.name, source = worker.source;
+  CompareRates(worker);
   attached_[worker.id] = std::move(worker);
   ApplyDrain(name);
   if (!source.empty()) ApplyDrain(source);
   return absl::OkStatus();
+}
+
+void Farm::CompareRates(const AttachedWorker& worker) {
+  rates_differ_.erase(worker.id);
+  if (worker.measure_kinds.empty()) return;
+  for (const auto& [id, other] : attached_) {
+    if (id == worker.id || other.fingerprint != worker.fingerprint || other.measure_kinds.empty() ||
+        (other.source == worker.source && other.name == worker.name)) {
+      continue;
+    }
+    const std::string words = RatesThatDiffer(worker.device, other.device);
+    if (words.empty()) continue;
+    rates_differ_[worker.id] = absl::StrCat("its device has ", words, ", as '", other.name, "' says");
+    log_({LogLevel::kWarning,
+          "rates of a device differ from those that another worker of its kind measured",
+          {{"worker", worker.name}, {"other", other.name}, {"rates", words}}});
+    return;
+  }
 }
 
 bool Farm::IsRegistered(const std::string& worker_id, const std::string& info, const std::string& token) const {
@@ -219,11 +243,10 @@ bool Farm::FollowJudge(FarmPoll* poll, Delivery* delivery, const TaskRow& task, 
   Opinion opinion{delivery->source, worker, std::move(delivery->accepted), *std::move(poll->result),
                   delivery->remarkable};
   Verdict verdict;
-  // Builds, and runs of whole models, have no rows to judge.
-  if (!has_rows) {
-    verdict.taken.push_back(std::move(opinion));
-  } else if (IsQuarantined(delivery->source)) {
+  if (task.kind == TaskType::kMeasure && IsQuarantined(delivery->source)) {
     verdict = {Verdict::Say::kRefuse, {}, "it is in quarantine"};
+  } else if (!has_rows) {  // builds, and runs of whole models, have no rows to judge
+    verdict.taken.push_back(std::move(opinion));
   } else {
     verdict = judge_.Hear(id, absl::StrCat(task.requirement, " ", task.threads), std::move(opinion),
                           scheduler_.AnotherMay(id, now));
@@ -263,7 +286,7 @@ void Farm::SettleStranded(absl::Time now) {
     const TaskRow* task = scheduler_.Find(id);
     if (task == nullptr || task->state > TaskPhase::kLeased) {
       judge_.Forget(id);
-    } else if (scheduler_.IsStranded(id, now)) {
+    } else if (judge_.HasHeard(id) && scheduler_.IsStranded(id, now)) {
       Verdict verdict = judge_.Settle(id);
       if (verdict.say != Verdict::Say::kTake) {
         judge_.Forget(id);
@@ -285,6 +308,67 @@ Farm::Checks Farm::ChecksFor(const std::string& requirement, int threads) const 
     return {true, judge_.SentinelOf(absl::StrCat(requirement, " ", threads))};
   }
   return {};
+}
+
+absl::Status Farm::KnowImports(const std::set<std::string>& believed, const std::string& by) {
+  ASSIGN_OR_RETURN(const std::vector<SourceRow> sources, store_->Sources());
+  std::vector<std::string> known;
+  {
+    absl::MutexLock lock(&mutex_);
+    for (const SourceRow& source : sources) {
+      if (absl::StartsWith(source.source, kImportedSource) && !IsQuarantined(source.source) &&
+          !judge_.Knows(source.source)) {
+        judge_.Restore(source);
+      }
+    }
+    for (const std::string& source : believed) {
+      if (!judge_.Knows(source)) continue;
+      judge_.Believe(source);
+      known.push_back(source);
+    }
+    if (!known.empty()) Wake();  // it is stored in the next round
+  }
+  if (known.empty()) return absl::OkStatus();
+  log_({LogLevel::kInfo,
+        "audit",
+        {{"call", "/fusion.v1.Profile/Import"}, {"by", by}, {"believes", absl::StrJoin(known, ", ")}}});
+  return absl::OkStatus();
+}
+
+std::string Farm::SourceOfWorker(const std::string& worker_id) const {
+  absl::MutexLock lock(&mutex_);
+  const auto worker = attached_.find(worker_id);
+  return worker == attached_.end() ? "" : worker->second.source;
+}
+
+std::set<std::string> Farm::DoubtedImports() const {
+  absl::MutexLock lock(&mutex_);
+  return judge_.DoubtedImports();
+}
+
+int Farm::ConfirmedInARow(const std::string& source) const {
+  absl::MutexLock lock(&mutex_);
+  return judge_.ConfirmedInARow(source);
+}
+
+void Farm::CompareImport(const std::string& source, const std::string& description, double imported, double measured,
+                         double tolerance, bool is_firm) {
+  std::optional<DueQuarantine> due;
+  {
+    absl::MutexLock lock(&mutex_);
+    const absl::Time now = clock_();
+    const auto before = differed_at_.find(source);
+    const bool may_strike = is_firm && (before == differed_at_.end() || now - before->second >= kBetweenDifferences);
+    const int64_t strikes = judge_.Strikes(source);
+    due = judge_.CompareImport(source, description, imported, measured, tolerance, may_strike);
+    if (due.has_value() || judge_.Strikes(source) > strikes) differed_at_[source] = now;
+    Wake();  // what is known now is stored in the next round
+  }
+  if (!due.has_value()) return;
+  const absl::Status done = QuarantineDue(*due);
+  if (done.ok()) return;
+  absl::MutexLock lock(&mutex_);
+  judge_.TryAgain(*due);
 }
 
 std::optional<LogLine> Farm::EndLease(FarmPoll* poll, Delivery delivery, absl::Time now) {

@@ -195,6 +195,22 @@ class Farm {
   // Rises whenever a worker comes, comes back, may have tasks again or describes itself anew: until then what nobody
   // offered or fitted, nobody does.
   int64_t Arrivals() const;
+
+  // The source of a worker's measurements; "" where it is believed, or was never attached since the start.
+  std::string SourceOfWorker(const std::string& worker_id) const;
+
+  // Imported rows are measured again by a worker of their device, where there is one, until their source is believed or
+  // in quarantine (judge.h). KnowImports looks for sources that an import has brought. `by` vouches for those of
+  // `believed` that are not in quarantine, which the audit says.
+  absl::Status KnowImports(const std::set<std::string>& believed = {}, const std::string& by = "");
+  std::set<std::string> DoubtedImports() const;
+  int ConfirmedInARow(const std::string& source) const;
+  // `is_firm`: what was measured may contradict another source. A busy machine looks like wrong rows, so that the
+  // differences of a source that count are this far apart. Blocks on the disk where the source is quarantined by it.
+  static constexpr absl::Duration kBetweenDifferences = absl::Minutes(10);
+  void CompareImport(const std::string& source, const std::string& description, double imported, double measured,
+                     double tolerance, bool is_firm);
+
   // Counts attached workers, idle or not.
   int WorkersThatOffer(const std::string& requirement) const;
   // The attached builders for that kind, each once, trusted ones first, and otherwise in the order of their tokens.
@@ -294,6 +310,7 @@ class Farm {
   // Ends tasks for which nobody is left that could give a second opinion.
   void SettleStranded(absl::Time now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::StatusOr<DrainedWorkerRow> Quarantine(DrainedWorkerRow worker, const std::string& cause);
+  absl::Status QuarantineDue(const DueQuarantine& due);
   // Records it. Returns a line for the log.
   std::optional<LogLine> EndLease(FarmPoll* poll, Delivery delivery, absl::Time now)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -342,6 +359,8 @@ class Farm {
   // Passes on to the scheduler whether the workers with that name are drained.
   void ApplyDrain(const std::string& name) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   std::string AttachedKindsLocked() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Compares the rates of a worker that attaches with those of the others with its device (device_rates.h).
+  void CompareRates(const AttachedWorker& worker) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Wake() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   Store* const store_;
@@ -370,6 +389,8 @@ class Farm {
   std::list<HeldPoll> held_ ABSL_GUARDED_BY(mutex_);
   bool hung_up_ ABSL_GUARDED_BY(mutex_) = false;  // one of them has a caller that is gone
   absl::Time held_looked_at_ ABSL_GUARDED_BY(mutex_) = absl::InfinitePast();
+  std::map<std::string, std::string> rates_differ_ ABSL_GUARDED_BY(mutex_);  // in words, by worker
+  std::map<std::string, absl::Time> differed_at_ ABSL_GUARDED_BY(mutex_);    // what counted, by source of imports
   std::map<std::string, std::shared_ptr<std::atomic<bool>>> latest_call_ ABSL_GUARDED_BY(mutex_);  // by worker
   absl::Time last_tick_ ABSL_GUARDED_BY(mutex_);
   mutable std::map<std::string, int> awaited_ ABSL_GUARDED_BY(mutex_);  // jobs that wait for a device, by kind

@@ -3,6 +3,7 @@
 #include <tuple>
 
 #include "absl/cleanup/cleanup.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/time/clock.h"
@@ -179,8 +180,11 @@ std::vector<Farm::WorkerStatusRow> Farm::WorkerStatuses() const {
     auto it = attached_.find(view->id);
     if (it == attached_.end()) continue;
     const TaskRow* task = view->task_id.empty() ? nullptr : scheduler_.Find(view->task_id);
+    const auto rates = rates_differ_.find(view->id);
     rows.push_back({it->second, *view, scheduler_.IsLive(*view, now), task != nullptr ? task->description : "",
-                    wall - (now - view->last_seen), judge_.InWords(it->second.source)});
+                    wall - (now - view->last_seen),
+                    absl::StrCat(judge_.InWords(it->second.source), rates == rates_differ_.end() ? "" : "; ",
+                                 rates == rates_differ_.end() ? "" : rates->second)});
   }
   return rows;
 }
@@ -262,15 +266,19 @@ void Farm::DrainSuspects(const Round& round) {
     log_({LogLevel::kError, "worker drained", {{"name", name}, {"reason", reason}, {"error", drained.ToString()}}});
   }
   for (const DueQuarantine& due : round.quarantines) {
-    const absl::Status quarantined =
-        Quarantine({due.source, due.reason, "fusiond", absl::ToUnixMillis(wall_clock_())}, due.cause).status();
-    log_({LogLevel::kError,
-          "worker quarantined",
-          {{"source", due.source}, {"reason", due.reason}, {"error", quarantined.ToString()}}});
-    if (quarantined.ok()) continue;
+    if (QuarantineDue(due).ok()) continue;
     absl::MutexLock lock(&mutex_);
     judge_.TryAgain(due);  // in the next round
   }
+}
+
+absl::Status Farm::QuarantineDue(const DueQuarantine& due) {
+  const absl::Status quarantined =
+      Quarantine({due.source, due.reason, "fusiond", absl::ToUnixMillis(wall_clock_())}, due.cause).status();
+  log_({LogLevel::kError,
+        absl::StartsWith(due.source, kImportedSource) ? "imported rows quarantined" : "worker quarantined",
+        {{"source", due.source}, {"reason", due.reason}, {"error", quarantined.ToString()}}});
+  return quarantined;
 }
 
 absl::StatusOr<DrainedWorkerRow> Farm::Quarantine(DrainedWorkerRow worker, const std::string& cause) {

@@ -2,7 +2,10 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <map>
 #include <memory>
+#include <optional>
+#include <set>
 #include <system_error>
 #include <utility>
 #include <vector>
@@ -80,13 +83,37 @@ absl::StatusOr<std::string> FarmPlans::Measure(const PlanQuestion& reference, ab
   return results.plans().not_done();
 }
 
+absl::Status FarmPlans::CompareImports(const std::string& reference, const std::vector<std::string>& keys,
+                                       const std::map<size_t, PlanComparisonRow>& imported,
+                                       std::vector<std::optional<PlanComparisonRow>>* known) {
+  if (imported.empty()) return absl::OkStatus();
+  ASSIGN_OR_RETURN(const auto own, job_.store->PlanComparisons(reference, keys, /*also_imported=*/false));
+  for (const auto& [p, row] : imported) {
+    if (!own[p].has_value()) continue;  // nobody could measure it: the imported row counts
+    (*known)[p] = own[p];
+    job_.farm->CompareImport(row.source, row.description, row.ratio, own[p]->ratio, Judge::kSameRatio,
+                             IsFirm(own[p]->standing));
+  }
+  return absl::OkStatus();
+}
+
 absl::StatusOr<PlanAnswers> FarmPlans::Compare(const PlanQuestion& reference, absl::Span<const PlanQuestion> plans,
                                                PlanBundler& bundler) {
   std::vector<std::string> keys;
   for (const PlanQuestion& plan : plans) keys.push_back(plan.key);
   ASSIGN_OR_RETURN(auto known, job_.store->PlanComparisons(reference.key, keys));
   std::vector<size_t> open;
+  // A comparison by somebody who is doubted is made again, where a worker can.
+  std::set<std::string> doubted = job_.farm->DoubtedImports();
+  if (job_.farm->WorkersThatOffer(ModelRequirement(job_.device.device.kind, job_.device.fingerprint)) == 0) {
+    doubted.clear();
+  }
+  std::map<size_t, PlanComparisonRow> imported;
   for (size_t p = 0; p < plans.size(); ++p) {
+    if (known[p].has_value() && known[p]->standing == Standing::kImported && doubted.count(known[p]->source) > 0) {
+      imported[p] = *known[p];
+      known[p].reset();
+    }
     if (!known[p].has_value()) open.push_back(p);
   }
   const auto count = [&](const char* source, size_t answers) {
@@ -97,6 +124,7 @@ absl::StatusOr<PlanAnswers> FarmPlans::Compare(const PlanQuestion& reference, ab
   if (!open.empty()) {
     ASSIGN_OR_RETURN(answers.not_measured, Measure(reference, plans, open, bundler));
     ASSIGN_OR_RETURN(known, job_.store->PlanComparisons(reference.key, keys));
+    RETURN_IF_ERROR(CompareImports(reference.key, keys, imported, &known));
     const auto measured = std::count_if(open.begin(), open.end(), [&](size_t p) { return known[p].has_value(); });
     count("measured", static_cast<size_t>(measured));
     count("none", open.size() - static_cast<size_t>(measured));

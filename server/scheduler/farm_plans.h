@@ -4,7 +4,10 @@
 #ifndef FUSION_SERVER_SCHEDULER_FARM_PLANS_H_
 #define FUSION_SERVER_SCHEDULER_FARM_PLANS_H_
 
+#include <map>
+#include <optional>
 #include <string>
+#include <vector>
 
 #include "compiler/cost/plan_oracle.h"
 #include "server/scheduler/farm_tasks.h"
@@ -23,6 +26,11 @@ class FarmPlans : public PlanOracle {
   // Has a worker measure these plans. Returns why they were not measured; "" where they were.
   absl::StatusOr<std::string> Measure(const PlanQuestion& reference, absl::Span<const PlanQuestion> plans,
                                       absl::Span<const size_t> open, PlanBundler& bundler);
+
+  // Compares imported rows, by plan, with what was measured here, which takes their places in `known`.
+  absl::Status CompareImports(const std::string& reference, const std::vector<std::string>& keys,
+                              const std::map<size_t, PlanComparisonRow>& imported,
+                              std::vector<std::optional<PlanComparisonRow>>* known);
 
   const FarmJob& job_;
   const std::string folder_;

@@ -61,6 +61,8 @@ Farm::Round Farm::Decide() {
     stored_.Follow(row, accepted.empty() ? AcceptedRows() : std::move(accepted.mapped()), now, &round.calls);
   }
   stored_.Renew(now, &round.calls);
+  // Behind the rows by which they became known, in one transaction with them.
+  for (SourceRow& source : judge_.TakeChanged()) round.calls.push_back(NoteSource{std::move(source)});
   round.results = std::exchange(results_, {});
   UpdateMetrics();
   return round;

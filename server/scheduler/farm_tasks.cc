@@ -1,6 +1,8 @@
 #include "server/scheduler/farm_tasks.h"
 
 #include <algorithm>
+#include <map>
+#include <set>
 #include <unordered_map>
 
 #include "absl/strings/str_cat.h"
@@ -99,7 +101,11 @@ int FarmOracle::Devices() const {
 absl::StatusOr<std::vector<KnownTrial>> FarmOracle::Trials(const std::string& workload) {
   ASSIGN_OR_RETURN(const std::vector<TrialRow> rows, job_.store->Trials(workload));
   std::vector<KnownTrial> trials;
-  for (const TrialRow& row : rows) trials.push_back({row.choices, row.latency_ns});
+  // A trial that would be the best by the word of somebody who is doubted is tried again.
+  const std::set<std::string> doubted = DoubtedImports();
+  for (const TrialRow& row : rows) {
+    if (doubted.count(row.imported_from) == 0) trials.push_back({row.choices, row.latency_ns});
+  }
   return trials;
 }
 
@@ -119,7 +125,8 @@ absl::StatusOr<std::vector<LatencyAnswer>> FarmOracle::Latency(absl::Span<const 
                                                                MeasurementBundler& bundler) {
   std::vector<std::string> keys;
   for (const LatencyQuestion& question : questions) keys.push_back(question.key);
-  ASSIGN_OR_RETURN(const auto stored, job_.store->MedianLatencies(keys));
+  ASSIGN_OR_RETURN(auto stored, job_.store->MedianLatencies(keys));
+  RETURN_IF_ERROR(CheckImports(questions, keys, bundler, &stored));
   std::vector<LatencyAnswer> answers(questions.size());
   std::vector<size_t> open;
   std::unordered_map<std::string, size_t> first_of_key;
@@ -142,6 +149,66 @@ absl::StatusOr<std::vector<LatencyAnswer>> FarmOracle::Latency(absl::Span<const 
     job_.metrics->Count(Metric::kProfileRequests, {{"source", LatencySourceName(answers[i].source)}});
   }
   return answers;
+}
+
+std::set<std::string> FarmOracle::DoubtedImports() const {
+  std::set<std::string> doubted = job_.farm->DoubtedImports();
+  const std::string requirement = MeasureRequirement(job_.device.device.kind, job_.device.fingerprint);
+  if (!doubted.empty() && job_.farm->WorkersThatOffer(requirement) == 0) doubted.clear();
+  return doubted;
+}
+
+absl::Status FarmOracle::CheckImports(absl::Span<const LatencyQuestion> questions, const std::vector<std::string>& keys,
+                                      MeasurementBundler& bundler, std::vector<std::optional<double>>* stored) {
+  // A source may be right and wrong in turns. Its rows are then measured again instead of being used.
+  constexpr int kMostRounds = 4;
+  std::set<std::string> doubted = DoubtedImports();
+  if (doubted.empty()) return absl::OkStatus();
+  ASSIGN_OR_RETURN(const std::vector<ImportedLatency> before, job_.store->ImportedLatencies(keys));
+  // The rows that would decide most come first: those that are fastest for what was estimated.
+  std::vector<size_t> by_gain;
+  std::set<std::string> seen;
+  for (size_t i = 0; i < keys.size(); ++i) {
+    if (doubted.count(before[i].source) > 0 && before[i].own_ns == 0 && seen.insert(keys[i]).second) {
+      by_gain.push_back(i);
+    }
+  }
+  const auto gain = [&](size_t i) { return before[i].imported_ns / std::max(1.0, questions[i].model_latency_ns); };
+  std::stable_sort(by_gain.begin(), by_gain.end(), [&](size_t a, size_t b) { return gain(a) < gain(b); });
+  std::map<std::string, double> own_ns;  // by key
+  bool can_measure = true;
+  for (int round = 0; round < kMostRounds && can_measure; ++round) {
+    std::map<std::string, int> asked;  // by source
+    std::vector<size_t> sample;
+    for (const size_t i : by_gain) {
+      const std::string& source = before[i].source;
+      if (own_ns.count(keys[i]) > 0 || doubted.count(source) == 0) continue;
+      if (asked[source]++ < Judge::kConfirmedFirst - job_.farm->ConfirmedInARow(source)) sample.push_back(i);
+    }
+    if (sample.empty()) break;
+    std::vector<LatencyAnswer> ignored(questions.size());
+    RETURN_IF_ERROR(Measure(questions, sample, bundler, &ignored));
+    ASSIGN_OR_RETURN(const std::vector<ImportedLatency> after, job_.store->ImportedLatencies(keys));
+    can_measure = false;
+    for (const size_t i : sample) {
+      own_ns[keys[i]] = after[i].own_ns;
+      if (after[i].own_ns == 0) continue;
+      can_measure = true;
+      job_.farm->CompareImport(before[i].source, questions[i].description, before[i].imported_ns, after[i].own_ns,
+                               Judge::kSameTime, after[i].is_firm);
+    }
+    doubted = DoubtedImports();
+  }
+  ASSIGN_OR_RETURN(*stored, job_.store->MedianLatencies(keys));
+  for (size_t i = 0; i < keys.size(); ++i) {
+    const auto own = own_ns.find(keys[i]);
+    if (own != own_ns.end() && own->second > 0) {
+      (*stored)[i] = own->second;
+    } else if (own == own_ns.end() && can_measure && before[i].own_ns == 0 && doubted.count(before[i].source) > 0) {
+      (*stored)[i].reset();
+    }
+  }
+  return absl::OkStatus();
 }
 
 absl::Status FarmOracle::Measure(absl::Span<const LatencyQuestion> questions, const std::vector<size_t>& open,

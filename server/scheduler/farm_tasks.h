@@ -10,6 +10,8 @@
 #include <atomic>
 #include <functional>
 #include <map>
+#include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -71,6 +73,13 @@ class FarmOracle : public LatencyOracle {
   // measures keeps its answer.
   absl::Status Measure(absl::Span<const LatencyQuestion> questions, const std::vector<size_t>& open,
                        MeasurementBundler& bundler, std::vector<LatencyAnswer>* answers);
+
+  // Sources of imported rows that are to be checked, where a worker of the device is here.
+  std::set<std::string> DoubtedImports() const;
+  // Has rows of such sources among the keys measured again until each source is believed or in quarantine. `stored` has
+  // the latencies that count afterwards: none for a row of a source that stays in doubt.
+  absl::Status CheckImports(absl::Span<const LatencyQuestion> questions, const std::vector<std::string>& keys,
+                            MeasurementBundler& bundler, std::vector<std::optional<double>>* stored);
 
   const FarmJob& job_;
 };

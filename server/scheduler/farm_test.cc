@@ -656,6 +656,26 @@ TEST_F(FarmTest, RandomIdsDoNotChooseAmongDevices) {
               ::testing::UnorderedElementsAre(HasSubstr("ant ("), HasSubstr("zebra (")));
 }
 
+TEST_F(FarmTest, RatesOfASecondWorkerOfAKindAreComparedWithTheFirst) {
+  farm_.Start();
+  AttachedWorker worker;
+  worker.measure_kinds = {"cpu"};
+  worker.fingerprint = worker.device.Fingerprint();
+  for (const auto& [name, speed] :
+       std::map<std::string, double>{{"first", 100e9}, {"like it", 150e9}, {"slow", 30e9}}) {
+    worker.id = worker.name = name, worker.source = "token " + name, worker.device.fma_f32_flops_per_s = speed;
+    ASSERT_TRUE(farm_.Register(worker).ok());
+  }
+  std::map<std::string, std::string> trust;
+  for (const Farm::WorkerStatusRow& row : farm_.WorkerStatuses()) trust[row.worker.name] = row.trust;
+  EXPECT_EQ(trust["first"], "new");
+  EXPECT_EQ(trust["like it"], "new");
+  EXPECT_EQ(trust["slow"], "new; its device has 30 instead of 100 GFLOP/s of a core, as 'first' says");
+  worker.device.fma_f32_flops_per_s = 90e9;  // it measures anew
+  ASSERT_TRUE(farm_.Register(worker).ok());
+  for (const Farm::WorkerStatusRow& row : farm_.WorkerStatuses()) EXPECT_EQ(row.trust, "new") << row.worker.name;
+}
+
 TEST_F(FarmTest, AKindThatNoWorkerEverHadIsWaitedFor) {
   farm_.Start();
   std::atomic<bool> cancel{false};

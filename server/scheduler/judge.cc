@@ -4,6 +4,7 @@
 #include <cmath>
 #include <iterator>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "runtime/base/quantile.h"
@@ -99,7 +100,117 @@ bool HasOutlier(const std::deque<double>& known, const Opinion& opinion) {
 
 }  // namespace
 
+void Judge::Restore(const SourceRow& row) {
+  Record& record = records_[row.source];
+  record.strikes = static_cast<int>(row.strikes), record.in_a_row = static_cast<int>(row.in_a_row);
+  record.batches = row.batches, record.confirmed = row.confirmed, record.caught = row.caught;
+  record.last = row.last;
+  for (const std::string& task : row.awaiting) doubted_[task].insert(row.source);
+}
+
+bool Judge::DoubtsImport(const std::string& source) const {
+  const auto found = records_.find(source);
+  return absl::StartsWith(source, kImportedSource) && found != records_.end() &&
+         found->second.in_a_row < kConfirmedFirst;
+}
+
+std::set<std::string> Judge::DoubtedImports() const {
+  std::set<std::string> doubted;
+  for (auto found = records_.lower_bound(kImportedSource);
+       found != records_.end() && absl::StartsWith(found->first, kImportedSource); ++found) {
+    if (DoubtsImport(found->first)) doubted.insert(found->first);
+  }
+  return doubted;
+}
+
+int Judge::ConfirmedInARow(const std::string& source) const {
+  const auto found = records_.find(source);
+  return found == records_.end() ? 0 : found->second.in_a_row;
+}
+
+int Judge::Strikes(const std::string& source) const {
+  const auto found = records_.find(source);
+  return found == records_.end() ? 0 : found->second.strikes;
+}
+
+std::optional<DueQuarantine> Judge::CompareImport(const std::string& source, const std::string& description,
+                                                  double imported, double measured, double tolerance, bool may_strike) {
+  const auto found = records_.find(source);
+  if (found == records_.end()) return std::nullopt;  // in quarantine by now
+  changed_.insert(source);
+  Record& record = found->second;
+  ++record.batches;
+  if (Near(imported, measured, tolerance)) {
+    ++record.confirmed;
+    ++record.in_a_row;
+    record.strikes = 0;
+    return std::nullopt;
+  }
+  const std::string why =
+      absl::StrFormat("'%s' is %.3g of what a worker here measures", description, imported / measured);
+  if (!may_strike) {
+    record.in_a_row = 0;
+    ++record.caught;
+    record.last = why;
+    return std::nullopt;
+  }
+  Strike(source, "import", why);
+  if (quarantines_.empty() || quarantines_.back().source != source) return std::nullopt;
+  DueQuarantine due = std::move(quarantines_.back());
+  quarantines_.pop_back();
+  return due;
+}
+
+void Judge::Believe(const std::string& source) {
+  const auto found = records_.find(source);
+  if (found == records_.end()) return;
+  changed_.insert(source);
+  found->second.strikes = 0;
+  found->second.in_a_row = kConfirmedFirst;
+}
+
+std::vector<SourceRow> Judge::TakeChanged() {
+  std::map<std::string, SourceRow> rows;
+  for (const std::string& source : std::exchange(changed_, {})) {
+    const auto found = records_.find(source);
+    if (found == records_.end()) continue;
+    const Record& record = found->second;
+    rows[source] = {source,           record.strikes, record.in_a_row, record.batches,
+                    record.confirmed, record.caught,  record.last};
+  }
+  const auto awaits = [&](const std::string& source, const std::string& task) {
+    if (const auto row = rows.find(source); row != rows.end()) row->second.awaiting.push_back(task);
+  };
+  if (!rows.empty()) {
+    for (const auto& [task, held] : held_) {
+      for (const Opinion& opinion : held.opinions) awaits(opinion.source, task);
+    }
+    for (const auto& [task, sources] : doubted_) {
+      for (const std::string& source : sources) awaits(source, task);
+    }
+  }
+  std::vector<SourceRow> changed;
+  for (auto& [source, row] : rows) changed.push_back(std::move(row));
+  return changed;
+}
+
+void Judge::Touch(const std::string& task) {
+  if (const auto held = held_.find(task); held != held_.end()) {
+    for (const Opinion& opinion : held->second.opinions) changed_.insert(opinion.source);
+  }
+  if (const auto doubted = doubted_.find(task); doubted != doubted_.end()) {
+    changed_.insert(doubted->second.begin(), doubted->second.end());
+  }
+}
+
+void Judge::Forget(const std::string& task) {
+  Touch(task);
+  held_.erase(task);
+  doubted_.erase(task);
+}
+
 void Judge::Strike(const std::string& source, const std::string& cause, const std::string& why) {
+  changed_.insert(source);
   Record& record = records_[source];
   record.in_a_row = 0;
   ++record.caught;
@@ -195,7 +306,15 @@ Verdict Judge::Confirm(const std::string& kind, std::vector<Opinion> agreed) {
   return {Verdict::Say::kTake, std::move(agreed)};
 }
 
-Verdict Judge::Hear(const std::string& task, const std::string& kind_name, Opinion opinion, bool another) {
+Verdict Judge::Hear(const std::string& task, const std::string& kind, Opinion opinion, bool another) {
+  if (!opinion.source.empty()) changed_.insert(opinion.source);
+  Touch(task);
+  Verdict verdict = Weigh(task, kind, std::move(opinion), another);
+  if (verdict.say == Verdict::Say::kTake || verdict.say == Verdict::Say::kNone) doubted_.erase(task);
+  return verdict;
+}
+
+Verdict Judge::Weigh(const std::string& task, const std::string& kind_name, Opinion opinion, bool another) {
   Kind& kind = kinds_[kind_name];
   const bool believed = opinion.source.empty();
   if (!believed) {
@@ -244,7 +363,8 @@ Verdict Judge::Hear(const std::string& task, const std::string& kind_name, Opini
     verdict.taken.push_back(std::move(opinion));
     return verdict;
   }
-  if (is_first && !NeedsSecondOpinion(kind, record, opinion)) {
+  const bool doubted = doubted_.count(task) > 0;
+  if (is_first && !doubted && !NeedsSecondOpinion(kind, record, opinion)) {
     Verdict verdict;
     Stamp(kind_name, Standing::kChecked, &opinion);
     verdict.taken.push_back(std::move(opinion));
@@ -260,6 +380,7 @@ Verdict Judge::Hear(const std::string& task, const std::string& kind_name, Opini
 }
 
 Verdict Judge::Settle(const std::string& task) {
+  Touch(task);
   const auto found = held_.find(task);
   if (found == held_.end() || found->second.opinions.empty()) {
     return {Verdict::Say::kNone, {}, "there is no worker whose measurement could count"};
@@ -282,11 +403,15 @@ Verdict Judge::Settle(const std::string& task) {
 std::vector<std::string> Judge::Waiting() const {
   std::vector<std::string> tasks;
   for (const auto& [task, held] : held_) tasks.push_back(task);
+  for (const auto& [task, sources] : doubted_) {
+    if (held_.count(task) == 0) tasks.push_back(task);
+  }
   return tasks;
 }
 
 void Judge::Expel(const std::string& source) {
   records_.erase(source);
+  for (auto& [task, sources] : doubted_) sources.erase(source);
   for (auto& [task, held] : held_) {
     std::erase_if(held.opinions, [&](const Opinion& opinion) { return opinion.source == source; });
   }

@@ -17,6 +17,7 @@
 #include <deque>
 #include <functional>
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <utility>
@@ -71,14 +72,38 @@ class Judge {
   Verdict Hear(const std::string& task, const std::string& kind, Opinion opinion, bool another);
   // For a task that waits and that no other source can measure any more.
   Verdict Settle(const std::string& task);
-  std::vector<std::string> Waiting() const;  // tasks that were heard and not decided
-  void Forget(const std::string& task) { held_.erase(task); }
+  std::vector<std::string> Waiting() const;  // tasks that were heard, also before a restart, and not decided
+  bool HasHeard(const std::string& task) const { return held_.count(task) > 0; }  // since the restart
+  void Forget(const std::string& task);
   // The source failed three tasks in a row that others then did.
   void Fails(const std::string& source, const std::string& reason);
   // The source is quarantined: its opinions are gone.
   void Expel(const std::string& source);
   // The source was released: it is new, and what the sentinels take and compute is found out again.
   void Pardon(const std::string& source);
+
+  // Another judge learns what is known of each source: Restore takes what an earlier one's TakeChanged gave. A task on
+  // which the source was heard and which is undecided needs a second opinion then, too. Opinions themselves, the
+  // samples that were sent, and what sentinels take and compute are not kept. TakeChanged returns what has changed
+  // since its last call.
+  void Restore(const SourceRow& row);
+  bool Knows(const std::string& source) const { return records_.count(source) > 0; }
+  std::vector<SourceRow> TakeChanged();
+
+  // Sources of imported rows are known from Restore. One is doubted until rows of it were measured again by workers
+  // here: kConfirmedFirst in a row that agree, or kStrikes that differ, for which it is to be quarantined.
+  bool DoubtsImport(const std::string& source) const;
+  std::set<std::string> DoubtedImports() const;
+  // How many of its rows agreed in a row.
+  int ConfirmedInARow(const std::string& source) const;
+  int Strikes(const std::string& source) const;
+  // `imported` and `measured`: of the same thing, which differ by at most `tolerance` as a factor where they agree.
+  // `may_strike`: a difference counts towards a quarantine; else the source is doubted on. Returns the quarantine that
+  // is due.
+  std::optional<DueQuarantine> CompareImport(const std::string& source, const std::string& description, double imported,
+                                             double measured, double tolerance, bool may_strike);
+  // Somebody vouches for a source of imported rows that is known.
+  void Believe(const std::string& source);
 
   // Returns the bundle of the sentinel; "": there is none yet.
   const std::string& SentinelOf(const std::string& kind) { return kinds_[kind].sentinel; }
@@ -109,6 +134,9 @@ class Judge {
     std::vector<Opinion> opinions;
   };
 
+  Verdict Weigh(const std::string& task, const std::string& kind, Opinion opinion, bool another);
+  // Notes that everybody who was heard on the task changes.
+  void Touch(const std::string& task);
   void Strike(const std::string& source, const std::string& cause, const std::string& why);
   // Why the batch cannot be right ("": it can), and the label for that.
   std::pair<std::string, std::string> Fault(const Kind& kind, Record& record, const Testimony& said);
@@ -122,8 +150,10 @@ class Judge {
 
   const std::function<bool()> draw_;
   std::map<std::string, Kind> kinds_;
-  std::map<std::string, Record> records_;  // by source
-  std::map<std::string, Held> held_;       // by task
+  std::map<std::string, Record> records_;                 // by source
+  std::map<std::string, Held> held_;                      // by task
+  std::map<std::string, std::set<std::string>> doubted_;  // from before a restart: sources, by task
+  std::set<std::string> changed_;                         // sources
   std::vector<DueQuarantine> quarantines_;
 };
 

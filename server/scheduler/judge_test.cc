@@ -5,6 +5,9 @@
 
 #include <cmath>
 #include <limits>
+#include <map>
+#include <string>
+#include <vector>
 
 namespace fusion {
 namespace {
@@ -73,6 +76,43 @@ TEST_F(JudgeTest, OneThatIsAloneCountsAsASingleSource) {
   for (int i = 0; i < 20; ++i) last = Hear("t3", Checked("a", 30e3, 2), false).say;
   EXPECT_EQ(last, Say::kTake);
   EXPECT_TRUE(judge_.TakeQuarantines().empty());
+}
+
+// As after a restart of the server.
+TEST_F(JudgeTest, AnotherJudgeKnowsTheSourcesAndWhatAwaitsASecondOpinion) {
+  Establish();
+  EXPECT_EQ(Hear("wrong", Checked("a", 30e3, 2)).say, Say::kRefuse);
+  drawn_ = true;
+  EXPECT_EQ(Hear("open", Checked("b", 30e3)).say, Say::kAgain);
+  drawn_ = false;
+  std::map<std::string, SourceRow> rows;
+  for (const SourceRow& row : judge_.TakeChanged()) rows[row.source] = row;
+  ASSERT_EQ(rows.size(), 2);
+  EXPECT_EQ(rows["a"].strikes, 1);
+  EXPECT_EQ(rows["a"].in_a_row, 0);
+  EXPECT_EQ(rows["a"].caught, 1);
+  EXPECT_EQ(rows["b"].in_a_row, Judge::kConfirmedFirst);
+  EXPECT_EQ(rows["b"].awaiting, std::vector<std::string>{"open"});
+  EXPECT_TRUE(judge_.TakeChanged().empty());
+
+  Judge later([] { return false; });
+  for (const auto& [name, row] : rows) later.Restore(row);
+  EXPECT_EQ(later.InWords("a"), judge_.InWords("a"));
+  EXPECT_EQ(later.InWords("b"), judge_.InWords("b"));
+  EXPECT_EQ(later.Waiting(), std::vector<std::string>{"open"});
+  EXPECT_FALSE(later.HasHeard("open"));
+  // Both agree once, so that there is a sentinel; then one opinion of b suffices, but not on the task that was open.
+  EXPECT_EQ(later.Hear("t", "kind", WithSentinelsNumbers("b"), true).say, Say::kAgain);
+  EXPECT_EQ(later.Hear("t", "kind", WithSentinelsNumbers("a"), true).say, Say::kTake);
+  EXPECT_EQ(later.Hear("u", "kind", Checked("b", 30e3), true).say, Say::kTake);
+  EXPECT_EQ(later.Hear("v", "kind", Checked("a", 30e3), true).say, Say::kAgain) << "it was caught, and confirmed once";
+  EXPECT_EQ(later.Hear("open", "kind", Checked("b", 30e3), true).say, Say::kAgain);
+  EXPECT_EQ(later.Hear("open", "kind", Checked("a", 30e3), true).say, Say::kTake);
+  EXPECT_EQ(later.Hear("open", "kind", Checked("b", 30e3), true).say, Say::kTake) << "it was decided";
+  rows.clear();
+  for (const SourceRow& row : later.TakeChanged()) rows[row.source] = row;
+  EXPECT_EQ(rows["a"].awaiting, std::vector<std::string>{"v"});
+  EXPECT_EQ(rows["b"].awaiting, std::vector<std::string>{});
 }
 
 TEST_F(JudgeTest, TwoThatAgreeCountAndTheThirdIsCaught) {

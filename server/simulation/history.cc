@@ -20,6 +20,7 @@ std::string InWords(const TaskCall& call) {
     std::string operator()(const RenewTask& renew) const { return absl::StrCat("to renew ", Claim(renew.claim)); }
     std::string operator()(const CompleteTask& done) const { return absl::StrCat("to complete ", Claim(done.claim)); }
     std::string operator()(const FailTask& fail) const { return absl::StrCat("to fail ", Claim(fail.claim)); }
+    std::string operator()(const NoteSource& note) const { return absl::StrCat("to note source ", note.row.source); }
     static std::string Claim(const TaskClaim& claim) {
       return absl::StrCat("task ", claim.task, " of '", claim.worker, "' under fence ", claim.fence);
     }

@@ -239,6 +239,12 @@ absl::StatusOr<std::vector<TaskRow>> MemoryStore::UnfinishedTasks() {
   return rows;
 }
 
+absl::StatusOr<std::vector<SourceRow>> MemoryStore::Sources() {
+  std::vector<SourceRow> rows;
+  for (const auto& [name, row] : tasks_.sources()) rows.push_back(row);
+  return rows;
+}
+
 absl::StatusOr<std::vector<std::vector<BuildRow>>> MemoryStore::FindBuilds(absl::Span<const std::string> keys) {
   std::vector<std::vector<BuildRow>> rows(keys.size());
   for (size_t i = 0; i < keys.size(); ++i) {

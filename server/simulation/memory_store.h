@@ -48,6 +48,7 @@ class MemoryStore : public testing::ForwardingStore {
   absl::StatusOr<std::optional<TaskRow>> FindTask(const std::string& key) override;
   absl::StatusOr<std::vector<TaskRow>> UnfinishedTasks() override;
   absl::StatusOr<int64_t> LastFence() override { return tasks_.last_fence(); }
+  absl::StatusOr<std::vector<SourceRow>> Sources() override;
   absl::StatusOr<std::vector<std::vector<BuildRow>>> FindBuilds(absl::Span<const std::string> keys) override;
 
   absl::Status PutWorker(const WorkerRow& worker) override;

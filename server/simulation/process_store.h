@@ -112,6 +112,9 @@ class ProcessStore : public testing::ForwardingStore {
   absl::StatusOr<int64_t> LastFence() override {
     return Read([&] { return store_->LastFence(); });
   }
+  absl::StatusOr<std::vector<SourceRow>> Sources() override {
+    return Read([&] { return store_->Sources(); });
+  }
   absl::StatusOr<std::vector<std::vector<BuildRow>>> FindBuilds(absl::Span<const std::string> keys) override {
     return Read([&] { return store_->FindBuilds(keys); });
   }

@@ -78,6 +78,7 @@ class ForwardingStore : public Store {
   absl::StatusOr<std::optional<TaskRow>> FindTask(const std::string& key) override { return store_->FindTask(key); }
   absl::StatusOr<std::vector<TaskRow>> UnfinishedTasks() override { return store_->UnfinishedTasks(); }
   absl::StatusOr<int64_t> LastFence() override { return store_->LastFence(); }
+  absl::StatusOr<std::vector<SourceRow>> Sources() override { return store_->Sources(); }
   absl::StatusOr<std::vector<std::vector<BuildRow>>> FindBuilds(absl::Span<const std::string> keys) override {
     return store_->FindBuilds(keys);
   }
@@ -91,6 +92,9 @@ class ForwardingStore : public Store {
   }
   absl::StatusOr<int64_t> MergeMeasurements(absl::Span<const MeasurementRow> rows) override {
     return store_->MergeMeasurements(rows);
+  }
+  absl::StatusOr<std::vector<ImportedLatency>> ImportedLatencies(absl::Span<const std::string> keys) override {
+    return store_->ImportedLatencies(keys);
   }
   absl::StatusOr<std::vector<std::optional<double>>> MedianLatencies(absl::Span<const std::string> keys) override {
     return store_->MedianLatencies(keys);
@@ -124,9 +128,10 @@ class ForwardingStore : public Store {
                          const std::function<void(const PlanRow&)>& on_plan) override {
     return store_->ScanPlans(device_fingerprint, on_comparison, on_plan);
   }
-  absl::StatusOr<std::vector<std::optional<PlanComparisonRow>>> PlanComparisons(
-      const std::string& reference_key, absl::Span<const std::string> plan_keys) override {
-    return store_->PlanComparisons(reference_key, plan_keys);
+  absl::StatusOr<std::vector<std::optional<PlanComparisonRow>>> PlanComparisons(const std::string& reference_key,
+                                                                                absl::Span<const std::string> plan_keys,
+                                                                                bool also_imported = true) override {
+    return store_->PlanComparisons(reference_key, plan_keys, also_imported);
   }
   absl::StatusOr<std::vector<ModelErrorRow>> PlanErrors(const std::string& device_fingerprint) override {
     return store_->PlanErrors(device_fingerprint);

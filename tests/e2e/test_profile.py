@@ -35,9 +35,13 @@ class MovingProfiles(harness.ServerTest):
     def measurements(self, server):
         return server.ctl("profile", "stats", "-o", "json").json()["measurements"]
 
-    def measurements_taken(self, server, exported):
-        taken = server.ctl("profile", "import", exported, "-o", "json").json()
+    def measurements_taken(self, server, exported, *flags):
+        taken = server.ctl("profile", "import", exported, "-o", "json", *flags).json()
         return taken["added"], taken["known"]
+
+    def measured_again(self, server):
+        rows = server.ctl("profile", "query", "--limit", "10000", "-o", "json").json()["measurements"]
+        return sum(row["standing"] != "imported" for row in rows)
 
     def report(self, server, model, name, *flags, **options):
         path = self.folder / name
@@ -54,21 +58,41 @@ class MovingProfiles(harness.ServerTest):
         self.assertGreater(count, 0)
 
         there = self.other_server("there")
-        self.assertEqual(self.measurements_taken(there, exported), (count, 0))
+        self.assertEqual(self.measurements_taken(there, exported, "--believe"), (count, 0))
         self.assertEqual(self.measurements_taken(there, exported), (0, count))
         self.assertEqual(self.report(there, model, "there.json")["measurement_tasks"], 0)
+        believed = [line for line in there.log_text().splitlines() if "believes" in line]
+        self.assertEqual(len(believed), 1, there.log_text())
+        self.assertIn("imported/", believed[0])
 
         merged = self.other_server("merged")
-        self.assertIn("%d measurements added, 0 known" % count, merged.ctl("profile", "merge", there.address).out)
+        said = merged.ctl("profile", "merge", there.address, "--believe").out
+        self.assertIn("%d measurements added, 0 known" % count, said)
         self.assertEqual(self.measurements(merged), count)
         self.assertEqual(self.report(merged, model, "merged.json")["measurement_tasks"], 0)
+
+    def test_a_few_rows_for_which_nobody_vouches_are_measured_again(self):
+        model = self.write("doubted.onnx", onnx_model.convolution(seed=33, channels=32, size=12))
+        self.assertGreater(self.report(self.server, model, "doubted-here.json")["measurement_tasks"], 0)
+        exported = self.folder / "doubted.jsonl"
+        self.ctl("profile", "export", exported)
+        count = self.measurements(self.server)
+        there = self.other_server("doubting")
+        self.assertEqual(self.measurements_taken(there, exported), (count, 0))
+        self.report(there, model, "doubted-there.json")
+        # Three of the source's rows, in turns of three while this machine is so busy that they differ.
+        again = self.measured_again(there)
+        self.assertGreater(again, 0)
+        self.assertEqual(self.measurements(there), count + again)
+        self.assertEqual(self.report(there, model, "doubted-again.json")["measurement_tasks"], 0)
+        self.assertEqual(self.measured_again(there), again)
 
     def test_whatever_the_second_machine_measured_of_itself(self):
         # The rates decide which form of this convolution is fastest.
         model = self.write("rates.onnx", onnx_model.convolution(seed=32, channels=128, size=14))
         self.assertGreater(self.report(self.server, model, "rates-here.json")["measurement_tasks"], 0)
         there = self.other_server("rates", self.with_other_rates(self.probe().read_text()))
-        self.assertIn("added", there.ctl("profile", "merge", self.server.address).out)
+        self.assertIn("added", there.ctl("profile", "merge", self.server.address, "--believe").out)
         self.assertEqual(self.report(there, model, "rates-there.json")["measurement_tasks"], 0)
 
     def records(self, path, kind):
@@ -90,7 +114,7 @@ class MovingProfiles(harness.ServerTest):
 
         there = self.other_server("plans")
         count = len(comparisons) + len(plans)
-        taken = there.ctl("profile", "import", exported, "-o", "json").json()
+        taken = there.ctl("profile", "import", exported, "-o", "json", "--believe").json()
         self.assertEqual((taken["plans_added"], taken["plans_known"]), (count, 0))
         taken = there.ctl("profile", "import", exported, "-o", "json").json()
         self.assertEqual((taken["plans_added"], taken["plans_known"]), (0, count))
