@@ -160,6 +160,12 @@ Option BelieveOption(bool* believe) {
   return {"--believe", "you vouch for these measurements: none is measured again", believe};
 }
 
+// Whoever imports vouches for a record; neither a file nor another server can.
+void Vouch(bool believe, v1::ProfileRecord* record) {
+  record->clear_believed();
+  if (believe) record->set_believed(true);
+}
+
 class ProfileImportVerb : public Verb {
  public:
   std::string name() const override { return "profile import"; }
@@ -184,7 +190,7 @@ class ProfileImportVerb : public Verb {
       return FailLocal(absl::InvalidArgumentError(
           absl::StrCat(path_, ":", number, ": no line of profile export: ", std::string(parsed.message()))));
     }
-    for (v1::ProfileRecord& record : records) record.set_believed(believe_);
+    for (v1::ProfileRecord& record : records) Vouch(believe_, &record);
     return ReportImport(Connection::Open(common.endpoint)->ProfileImport(records), format_);
   }
 
@@ -212,7 +218,7 @@ class ProfileMergeVerb : public Verb {
     if (!from.ok()) return Fail(from.status());
     const absl::Status read = Connection::Open(*from)->ProfileExport(request, [&](const v1::ProfileRecord& record) {
       records.push_back(record);
-      records.back().set_believed(believe_);
+      Vouch(believe_, &records.back());
       return absl::OkStatus();
     });
     if (!read.ok()) return Fail(read);
