@@ -346,6 +346,13 @@ std::set<std::string> Farm::DoubtedImports() const {
   return judge_.DoubtedImports();
 }
 
+std::set<std::string> Farm::ImportsToCheck(const std::string& requirement) const {
+  absl::MutexLock lock(&mutex_);
+  std::set<std::string> doubted = judge_.DoubtedImports();
+  if (!doubted.empty() && scheduler_.WorkersThatOffer(requirement, clock_()) == 0) doubted.clear();
+  return doubted;
+}
+
 int Farm::ConfirmedInARow(const std::string& source) const {
   absl::MutexLock lock(&mutex_);
   return judge_.ConfirmedInARow(source);

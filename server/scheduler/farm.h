@@ -204,6 +204,8 @@ class Farm {
   // `believed` that are not in quarantine, which the audit says.
   absl::Status KnowImports(const std::set<std::string>& believed = {}, const std::string& by = "");
   std::set<std::string> DoubtedImports() const;
+  // Those of them whose rows a worker can measure again; none where nobody offers the requirement.
+  std::set<std::string> ImportsToCheck(const std::string& requirement) const;
   int ConfirmedInARow(const std::string& source) const;
   // `is_firm`: what was measured may contradict another source. A busy machine looks like wrong rows, so that the
   // differences of a source that count are this far apart. Blocks on the disk where the source is quarantined by it.

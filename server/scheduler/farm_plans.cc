@@ -104,10 +104,8 @@ absl::StatusOr<PlanAnswers> FarmPlans::Compare(const PlanQuestion& reference, ab
   ASSIGN_OR_RETURN(auto known, job_.store->PlanComparisons(reference.key, keys));
   std::vector<size_t> open;
   // A comparison by somebody who is doubted is made again, where a worker can.
-  std::set<std::string> doubted = job_.farm->DoubtedImports();
-  if (job_.farm->WorkersThatOffer(ModelRequirement(job_.device.device.kind, job_.device.fingerprint)) == 0) {
-    doubted.clear();
-  }
+  const std::set<std::string> doubted =
+      job_.farm->ImportsToCheck(ModelRequirement(job_.device.device.kind, job_.device.fingerprint));
   std::map<size_t, PlanComparisonRow> imported;
   for (size_t p = 0; p < plans.size(); ++p) {
     if (known[p].has_value() && known[p]->standing == Standing::kImported && doubted.count(known[p]->source) > 0) {

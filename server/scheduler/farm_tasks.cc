@@ -102,7 +102,7 @@ absl::StatusOr<std::vector<KnownTrial>> FarmOracle::Trials(const std::string& wo
   ASSIGN_OR_RETURN(const std::vector<TrialRow> rows, job_.store->Trials(workload));
   std::vector<KnownTrial> trials;
   // A trial that would be the best by the word of somebody who is doubted is tried again.
-  const std::set<std::string> doubted = DoubtedImports();
+  const std::set<std::string> doubted = ImportsToCheck();
   for (const TrialRow& row : rows) {
     if (doubted.count(row.imported_from) == 0) trials.push_back({row.choices, row.latency_ns});
   }
@@ -151,18 +151,15 @@ absl::StatusOr<std::vector<LatencyAnswer>> FarmOracle::Latency(absl::Span<const 
   return answers;
 }
 
-std::set<std::string> FarmOracle::DoubtedImports() const {
-  std::set<std::string> doubted = job_.farm->DoubtedImports();
-  const std::string requirement = MeasureRequirement(job_.device.device.kind, job_.device.fingerprint);
-  if (!doubted.empty() && job_.farm->WorkersThatOffer(requirement) == 0) doubted.clear();
-  return doubted;
+std::set<std::string> FarmOracle::ImportsToCheck() const {
+  return job_.farm->ImportsToCheck(MeasureRequirement(job_.device.device.kind, job_.device.fingerprint));
 }
 
 absl::Status FarmOracle::CheckImports(absl::Span<const LatencyQuestion> questions, const std::vector<std::string>& keys,
                                       MeasurementBundler& bundler, std::vector<std::optional<double>>* stored) {
   // A source may be right and wrong in turns. Its rows are then measured again instead of being used.
   constexpr int kMostRounds = 4;
-  std::set<std::string> doubted = DoubtedImports();
+  std::set<std::string> doubted = ImportsToCheck();
   if (doubted.empty()) return absl::OkStatus();
   ASSIGN_OR_RETURN(const std::vector<ImportedLatency> before, job_.store->ImportedLatencies(keys));
   // The rows that would decide most come first: those that are fastest for what was estimated.
@@ -197,7 +194,7 @@ absl::Status FarmOracle::CheckImports(absl::Span<const LatencyQuestion> question
       job_.farm->CompareImport(before[i].source, questions[i].description, before[i].imported_ns, after[i].own_ns,
                                Judge::kSameTime, after[i].is_firm);
     }
-    doubted = DoubtedImports();
+    doubted = ImportsToCheck();
   }
   ASSIGN_OR_RETURN(*stored, job_.store->MedianLatencies(keys));
   for (size_t i = 0; i < keys.size(); ++i) {

@@ -75,7 +75,7 @@ class FarmOracle : public LatencyOracle {
                        MeasurementBundler& bundler, std::vector<LatencyAnswer>* answers);
 
   // Sources of imported rows that are to be checked, where a worker of the device is here.
-  std::set<std::string> DoubtedImports() const;
+  std::set<std::string> ImportsToCheck() const;
   // Has rows of such sources among the keys measured again until each source is believed or in quarantine. `stored` has
   // the latencies that count afterwards: none for a row of a source that stays in doubt.
   absl::Status CheckImports(absl::Span<const LatencyQuestion> questions, const std::vector<std::string>& keys,

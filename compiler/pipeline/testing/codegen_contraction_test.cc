@@ -295,7 +295,6 @@ TEST(ContractionOfOperators, ShowsWithoutTheRounding) {
     different += found.different > 0;
     const bool always = plain[r].name == "Mul, p + z";
     EXPECT_GE(found.different, always ? 1 : 0) << plain[r].name;
-    printf("%s: %d of %d\n", plain[r].name.c_str(), found.different, found.compared);
   }
   EXPECT_GT(different, 20);
 }
