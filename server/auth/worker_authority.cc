@@ -6,8 +6,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <fstream>
-#include <sstream>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -54,6 +52,21 @@ bool AddExtension(X509* certificate, X509* issuer, int nid, const char* value) {
   X509V3_set_ctx(&context, issuer, certificate, nullptr, nullptr, 0);
   const Owned<X509_EXTENSION> extension(X509V3_EXT_conf_nid(nullptr, &context, nid, value));
   return extension != nullptr && X509_add_ext(certificate, extension.get(), -1) == 1;
+}
+
+// A certificate for `key` without extensions and signature; `issuer`: null where it signs itself. Null if libcrypto
+// fails.
+Owned<X509> Begin(const std::string& name, const X509* issuer, EVP_PKEY* key, absl::Time begins, absl::Time ends) {
+  Owned<X509> made(X509_new());
+  X509* const one = made.get();
+  if (key == nullptr || one == nullptr || X509_set_version(one, X509_VERSION_3) != 1 || !SetSerial(one) ||
+      !SetName(X509_get_subject_name(one), name) ||
+      X509_set_issuer_name(one, X509_get_subject_name(issuer == nullptr ? one : issuer)) != 1 ||
+      !SetTime(X509_getm_notBefore(one), begins) || !SetTime(X509_getm_notAfter(one), ends) ||
+      X509_set_pubkey(one, key) != 1) {
+    return nullptr;
+  }
+  return made;
 }
 
 absl::StatusOr<std::string> PemOf(const X509* certificate) {
@@ -139,16 +152,13 @@ absl::Status WorkerAuthority::Make(const std::string& state_folder) {
   ASSIGN_OR_RETURN(const std::string public_key, PublicKeyOfRequest(request));
   // A name of its own tells it from those of other servers and from its own earlier ones.
   const std::string name = absl::StrCat("fusion worker authority ", Sha256Hex(public_key).substr(0, 16));
-  Owned<X509> made(X509_new());
+  const absl::Time now = clock_();
+  Owned<X509> made = Begin(name, /*issuer=*/nullptr, keys_->key.get(), now - kBeginsBefore, now + kLifetime);
   X509* const one = made.get();
-  const bool whole =
-      keys_->key != nullptr && one != nullptr && X509_set_version(one, X509_VERSION_3) == 1 && SetSerial(one) &&
-      SetName(X509_get_subject_name(one), name) && X509_set_issuer_name(one, X509_get_subject_name(one)) == 1 &&
-      SetTime(X509_getm_notBefore(one), clock_() - kBeginsBefore) &&
-      SetTime(X509_getm_notAfter(one), clock_() + kLifetime) && X509_set_pubkey(one, keys_->key.get()) == 1 &&
-      AddExtension(one, one, NID_basic_constraints, "critical,CA:TRUE,pathlen:0") &&
-      AddExtension(one, one, NID_key_usage, "critical,keyCertSign") &&
-      AddExtension(one, one, NID_subject_key_identifier, "hash") && X509_sign(one, keys_->key.get(), EVP_sha256()) > 0;
+  const bool whole = one != nullptr && AddExtension(one, one, NID_basic_constraints, "critical,CA:TRUE,pathlen:0") &&
+                     AddExtension(one, one, NID_key_usage, "critical,keyCertSign") &&
+                     AddExtension(one, one, NID_subject_key_identifier, "hash") &&
+                     X509_sign(one, keys_->key.get(), EVP_sha256()) > 0;
   if (!whole) return Failed("make the certificate of an authority");
   keys_->certificates.insert(keys_->certificates.begin(), std::move(made));
   std::string pem;
@@ -165,18 +175,13 @@ absl::StatusOr<std::string> WorkerAuthority::Issue(const std::string& id, const 
   const Owned<EVP_PKEY> key(d2i_PUBKEY(nullptr, &der, static_cast<long>(public_key.size())));  // NOLINT: its type
   X509* const issuer = keys_->certificates.front().get();
   ASSIGN_OR_RETURN(const absl::Time authority_ends, EndOf(issuer));
-  const Owned<X509> made(X509_new());
+  const Owned<X509> made = Begin(id, issuer, key.get(), clock_() - kBeginsBefore, std::min(ends, authority_ends));
   X509* const one = made.get();
-  const bool whole =
-      key != nullptr && one != nullptr && X509_set_version(one, X509_VERSION_3) == 1 && SetSerial(one) &&
-      SetName(X509_get_subject_name(one), id) && X509_set_issuer_name(one, X509_get_subject_name(issuer)) == 1 &&
-      SetTime(X509_getm_notBefore(one), clock_() - kBeginsBefore) &&
-      SetTime(X509_getm_notAfter(one), std::min(ends, authority_ends)) && X509_set_pubkey(one, key.get()) == 1 &&
-      AddExtension(one, issuer, NID_basic_constraints, "critical,CA:FALSE") &&
-      AddExtension(one, issuer, NID_key_usage, "critical,digitalSignature") &&
-      AddExtension(one, issuer, NID_ext_key_usage, "clientAuth") &&
-      AddExtension(one, issuer, NID_authority_key_identifier, "keyid:always") &&
-      X509_sign(one, keys_->key.get(), EVP_sha256()) > 0;
+  const bool whole = one != nullptr && AddExtension(one, issuer, NID_basic_constraints, "critical,CA:FALSE") &&
+                     AddExtension(one, issuer, NID_key_usage, "critical,digitalSignature") &&
+                     AddExtension(one, issuer, NID_ext_key_usage, "clientAuth") &&
+                     AddExtension(one, issuer, NID_authority_key_identifier, "keyid:always") &&
+                     X509_sign(one, keys_->key.get(), EVP_sha256()) > 0;
   if (!whole) return Failed("make a worker's certificate");
   return PemOf(one);
 }
