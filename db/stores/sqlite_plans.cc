@@ -1,3 +1,5 @@
+#include <set>
+#include <string>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -82,7 +84,8 @@ absl::StatusOr<int64_t> SqliteStore::MergePlans(absl::Span<const PlanComparisonR
                                                 absl::Span<const PlanRow> plans) {
   int64_t added = 0;
   RETURN_IF_ERROR(writer_->Write([&](Connection& db) -> absl::Status {
-    added = 0;  // counts this run only
+    added = 0;                       // counts this run only
+    std::set<std::string> imported;  // sources
     for (const PlanComparisonRow& row : comparisons) {
       ASSIGN_OR_RETURN(const bool known, Has(db,
                                              "plan_comparisons WHERE plan_key = ? AND reference_key = ? AND worker = ? "
@@ -91,8 +94,9 @@ absl::StatusOr<int64_t> SqliteStore::MergePlans(absl::Span<const PlanComparisonR
       if (known) continue;
       RETURN_IF_ERROR(InsertComparison(db, row));
       added += db.changed_rows();
-      RETURN_IF_ERROR(KnowImportedSource(db, row.source, row.standing));
+      if (row.standing == Standing::kImported) imported.insert(row.source);
     }
+    RETURN_IF_ERROR(KnowImportedSources(db, imported));
     for (const PlanRow& row : plans) {
       ASSIGN_OR_RETURN(const bool known, Has(db,
                                              "plan_measurements WHERE bundle_digest = ? AND time_ms = ? AND threads = "

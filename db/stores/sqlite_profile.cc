@@ -1,6 +1,8 @@
 #include <algorithm>
 #include <bit>
 #include <cstring>
+#include <set>
+#include <string>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -96,7 +98,8 @@ absl::Status InsertAccepted(Connection& db, const AcceptedRows& accepted) {
 absl::StatusOr<int64_t> SqliteStore::MergeMeasurements(absl::Span<const MeasurementRow> rows) {
   int64_t added = 0;
   RETURN_IF_ERROR(writer_->Write([&](Connection& db) -> absl::Status {
-    added = 0;  // counts this run only
+    added = 0;                       // counts this run only
+    std::set<std::string> imported;  // sources
     for (const MeasurementRow& row : rows) {
       bool known = false;
       RETURN_IF_ERROR(db.Query(
@@ -106,8 +109,9 @@ absl::StatusOr<int64_t> SqliteStore::MergeMeasurements(absl::Span<const Measurem
       if (known) continue;
       RETURN_IF_ERROR(Insert(db, row));
       added += db.changed_rows();
-      RETURN_IF_ERROR(KnowImportedSource(db, row.source, row.standing));
+      if (row.standing == Standing::kImported) imported.insert(row.source);
     }
+    RETURN_IF_ERROR(KnowImportedSources(db, imported));
     return absl::OkStatus();
   }));
   return added;

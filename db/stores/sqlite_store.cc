@@ -156,14 +156,17 @@ absl::StatusOr<bool> IsQuarantined(Connection& db, const std::string& source) {
   return found;
 }
 
-absl::Status KnowImportedSource(Connection& db, const std::string& source, Standing standing) {
-  if (source.empty() || standing != Standing::kImported) return absl::OkStatus();
-  ASSIGN_OR_RETURN(const bool quarantined, IsQuarantined(db, source));
-  if (quarantined) return absl::OkStatus();
-  return db.Run(
-      "INSERT INTO sources (source, strikes, in_a_row, batches, confirmed, caught, last, awaiting) VALUES "
-      "(?,0,0,0,0,0,'','') ON CONFLICT DO NOTHING",
-      {source});
+absl::Status KnowImportedSources(Connection& db, const std::set<std::string>& sources) {
+  for (const std::string& source : sources) {
+    if (source.empty()) continue;
+    ASSIGN_OR_RETURN(const bool quarantined, IsQuarantined(db, source));
+    if (quarantined) continue;
+    RETURN_IF_ERROR(
+        db.Run("INSERT INTO sources (source, strikes, in_a_row, batches, confirmed, caught, last, awaiting) VALUES "
+               "(?,0,0,0,0,0,'','') ON CONFLICT DO NOTHING",
+               {source}));
+  }
+  return absl::OkStatus();
 }
 
 absl::Status SqliteStore::PutDrainedWorker(const DrainedWorkerRow& worker) {

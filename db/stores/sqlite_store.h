@@ -3,6 +3,7 @@
 #define FUSION_DB_STORES_SQLITE_STORE_H_
 
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -20,8 +21,8 @@ absl::Status InsertComparison(Connection& db, const PlanComparisonRow& row);
 // Is the source in quarantine? A source `imported/S` is with S, too.
 absl::StatusOr<bool> IsQuarantined(Connection& db, const std::string& source);
 
-// The source of an imported row is known from now on.
-absl::Status KnowImportedSource(Connection& db, const std::string& source, Standing standing);
+// The sources of imported rows are known from now on, but for those in quarantine.
+absl::Status KnowImportedSources(Connection& db, const std::set<std::string>& sources);
 
 class SqliteStore : public Store {
  public:
