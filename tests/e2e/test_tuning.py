@@ -55,7 +55,7 @@ class Tuning(harness.ServerTest):
         there = harness.Server(folder)
         self.addCleanup(there.stop)
         there.start()
-        self.assertEqual(there.ctl("profile", "import", exported).code, 0)
+        self.assertEqual(there.ctl("profile", "import", "--believe", exported).code, 0)
         report = folder / "report.json"
         done = there.ctl("submit", self.model(7, size=12), "-o", folder / "b.fusion", "--json", report)
         self.assertEqual(done.code, 0, done)
