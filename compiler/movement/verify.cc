@@ -9,6 +9,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "compiler/movement/prefix_reduction.h"
+#include "compiler/movement/reached_range.h"
 #include "compiler/movement/row_nest.h"
 #include "compiler/movement/task_loop.h"
 #include "compiler/movement/work_groups.h"
@@ -278,29 +279,14 @@ class Verifier {
     });
   }
 
-  // The last element that an affine address reaches while loops end at their limits. Each loop that has one ends there
-  // or at its extent, whichever bounds the address better.
-  static int64_t Last(const te::Index& address, const std::vector<Loop>& loops, size_t next) {
-    while (next < loops.size() && !loops[next].limit) ++next;
-    if (next == loops.size()) return address.Range().hi;
-    const te::Index end = *loops[next].limit - 1;
-    const te::Index ends =
-        te::Substitute(address, [&](const te::Axis& axis) { return axis.id == loops[next].axis.id ? &end : nullptr; });
-    // Only an address that rises with the axis is highest at its end.
-    const bool rises = std::all_of(address.parts().begin(), address.parts().end(), [&](const te::Index::Part& part) {
-      return part.term.axis.id != loops[next].axis.id || part.coefficient > 0;
-    });
-    const int64_t at_extent = Last(address, loops, next + 1);
-    return rises && IsAffine(ends) ? std::min(at_extent, Last(ends, loops, next + 1)) : at_extent;
-  }
-
   // Affine addresses are exact where no predicate cuts them short; others are not checked.
   void CheckBounds(const Phase& phase, const Step& step, int buffer, const te::Index& address) {
     const bool whole =
         !step.lane_limit && StoreLimitOf(step) == nullptr && (!step.reduction || step.reduction->pred.empty());
     if (!whole || !IsAffine(address)) return;
-    te::Interval range = address.Range();
-    range.hi = Last(address, step.loops, 0);
+    const std::optional<te::Interval> reached = ReachedRange(address, step.loops);
+    if (!reached) return;
+    const te::Interval range = *reached;
     // The last group of four in a row may reach into the slack behind the buffer; the other operand is zero there.
     const auto* tile = step.As<RegisterTile>();
     const int64_t slack = tile != nullptr && tile->dot_axis >= 0 ? kDotLength - 1 : 0;
