@@ -1,4 +1,4 @@
-// What an affine address reaches while loops end at their limits.
+// The range of elements that an affine address reaches while loops end at their limits.
 #ifndef FUSION_COMPILER_MOVEMENT_REACHED_RANGE_H_
 #define FUSION_COMPILER_MOVEMENT_REACHED_RANGE_H_
 
