@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "absl/algorithm/container.h"
 #include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -83,7 +84,8 @@ void JobRunner::Enqueue(const JobRow& job, bool told) {
 }
 
 void JobRunner::PutIntoQueue(const std::string& job_id, WaitingJob waiting) {
-  queue_.SetJob(job_id, waiting.turn.owners, waiting.turn.priority);
+  const Turn turn = WithLent(job_id, waiting.turn);
+  queue_.SetJob(job_id, turn.owners, turn.priority);
   queue_.Push(job_id, "", waiting.order, job_id);
   if (waiting.until < next_expiry_) expiry_changed_.Signal();
   waiting_[job_id] = std::move(waiting);
@@ -95,6 +97,7 @@ std::optional<std::string> JobRunner::Dequeue(const std::string& job_id) {
     const auto ids = parked_for_.find(WhatFor(parked.mapped()));
     ids->second.erase(job_id);
     if (ids->second.empty()) parked_for_.erase(ids);
+    PassTurnOn(parked.mapped().after);
     return std::move(parked.mapped().owner);
   }
   auto waiting = waiting_.extract(job_id);
@@ -121,15 +124,37 @@ void JobRunner::Join(const std::string& job_id, const v1::SubmitRequest& request
 
 void JobRunner::SetPriority(const JobRow& job) {
   const Turn turn{job.owners, job.priority};
-  if (const auto parked = parked_.find(job.id); parked != parked_.end()) parked->second.turn = turn;
-  if (const auto waits = waiting_.find(job.id); waits != waiting_.end()) {
-    waits->second.turn = turn;
-    queue_.SetJob(job.id, turn.owners, turn.priority);
+  if (const auto waits = waiting_.find(job.id); waits != waiting_.end()) waits->second.turn = turn;
+  if (const auto running = running_.find(job.id); running != running_.end()) running->second->turn = turn;
+  PassTurnOn(job.id);
+  const auto parked = parked_.find(job.id);
+  if (parked == parked_.end()) return;
+  parked->second.turn = turn;
+  PassTurnOn(parked->second.after);
+}
+
+JobRunner::Turn JobRunner::WithLent(const std::string& job_id, Turn turn) const {
+  const auto lenders = parked_for_.find({.after = job_id});
+  if (lenders == parked_for_.end()) return turn;
+  for (const std::string& id : lenders->second) {
+    const Turn& lent = parked_.at(id).turn;
+    turn.priority = std::max(turn.priority, lent.priority);
+    for (const std::string& owner : lent.owners) {
+      if (!absl::c_linear_search(turn.owners, owner)) turn.owners.push_back(owner);
+    }
   }
-  const auto running = running_.find(job.id);
-  if (running == running_.end()) return;
-  running->second->turn = turn;
-  farm_->SetJob(job.id, turn.owners, turn.priority);
+  return turn;
+}
+
+void JobRunner::PassTurnOn(const std::string& job_id) {
+  if (const auto waits = waiting_.find(job_id); waits != waiting_.end()) {
+    const Turn turn = WithLent(job_id, waits->second.turn);
+    queue_.SetJob(job_id, turn.owners, turn.priority);
+  }
+  const auto running = running_.find(job_id);
+  if (running == running_.end() || !running->second->turn.has_value()) return;
+  const Turn turn = WithLent(job_id, *running->second->turn);
+  farm_->SetJob(job_id, turn.owners, turn.priority);
 }
 
 std::vector<JobRunner::ExpiredJob> JobRunner::TakeExpired() {

@@ -160,7 +160,7 @@ class JobRunner {
     bool away = false;
     std::optional<FarmLack> lack;  // for which it gives up
     std::string after;             // or until this job has ended; neither: a device
-    std::optional<Turn> turn;      // as the farm was told
+    std::optional<Turn> turn;      // its own
     std::optional<JobClaim> claim;
   };
   void Loop();
@@ -184,6 +184,11 @@ class JobRunner {
   std::optional<std::string> Dequeue(const std::string& job_id) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Passes on whose a job is and its priority, wherever its turn is waited for.
   void SetPriority(const JobRow& job) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // The turn of a job with those of the jobs that are parked until it has ended: their owners share it, and the most
+  // urgent counts.
+  Turn WithLent(const std::string& job_id, Turn turn) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Tells the queue, or the farm, the turn of a job. Does nothing for a job that is neither in the queue nor running.
+  void PassTurnOn(const std::string& job_id) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // One more submission waits for the job.
   void Join(const std::string& job_id, const v1::SubmitRequest& request);
   // A job that waits for a place, or for a device.

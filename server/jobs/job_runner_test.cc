@@ -7,10 +7,12 @@
 #include <atomic>
 #include <filesystem>
 #include <map>
+#include <set>
 #include <string>
 
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
+#include "absl/time/clock.h"
 #include "proto/retry/retry_info.h"
 #include "server/compile_process/compile_process.h"
 #include "server/testing/fake_compile.h"
@@ -253,7 +255,10 @@ class LateDeviceTest : public JobRunnerTest {
       {
         absl::MutexLock lock(&noted_mutex_);
         noted_.push_back(files.model_name);
-        noted_mutex_.Await(absl::Condition(&open_));
+        const auto is_open = [&]() ABSL_NO_THREAD_SAFETY_ANALYSIS {
+          return open_.count("") + open_.count(files.model_name) > 0;
+        };
+        noted_mutex_.Await(absl::Condition(&is_open));
       }
       return FakeCompile(files, options, context, path);
     });
@@ -264,11 +269,21 @@ class LateDeviceTest : public JobRunnerTest {
     const auto is_noted = [&]() ABSL_NO_THREAD_SAFETY_ANALYSIS { return !noted_.empty() && noted_.back() == model; };
     noted_mutex_.Await(absl::Condition(&is_noted));
   }
-  void Open() {
-    absl::MutexLock lock(&noted_mutex_);
-    open_ = true;
+  std::string SubmitAs(const std::string& owner, v1::SubmitRequest request, int priority) {
+    request.set_priority(priority);
+    return runner_->Submit(request, owner, [] { return false; }).value().job_id();
   }
-  bool open_ = false;
+  // Waits until so many jobs are parked for the device.
+  void AwaitParked(int jobs) {
+    while (metrics_.Value(Metric::kQueueDepth, {{"device_class", "cpu"}}) != jobs)
+      absl::SleepFor(absl::Milliseconds(1));
+  }
+  // Lets a model's compilation end, or all.
+  void Open(const std::string& model = "") {
+    absl::MutexLock lock(&noted_mutex_);
+    open_.insert(model);
+  }
+  std::set<std::string> open_;
 };
 
 TEST_F(LateDeviceTest, WhoSubmitsTheSameAfterwardsJoins) {
@@ -302,6 +317,45 @@ TEST_F(LateDeviceTest, WhoComesToBeTheSameWaitsForTheOther) {
   EXPECT_EQ(job.bundle_digest, AwaitEnd(late).bundle_digest);
   EXPECT_EQ(job.key, AwaitEnd(late).key);
   EXPECT_THAT(Noted(), ElementsAre("ok other", "ok"));
+}
+
+// The job that waits is more urgent than the one it waits for, and than one that came between.
+TEST_F(LateDeviceTest, WhoWaitsForTheOtherLendsItHisPriority) {
+  MakeWithAGate();
+  const std::string early = SubmitAs("me", Model("ok", "cpu"), 50);
+  AwaitParked(1);
+  SubmitAs("another", Model("ok other"), 0);
+  AwaitNoted("ok other");
+  Attach();
+  const std::string between = SubmitAs("me", Model("ok between"), 0);
+  const std::string late = SubmitAs("me", Model("ok", "cpu"), -10);
+  AwaitParked(0);
+  Open();
+  AwaitEnd(between);
+  AwaitEnd(late);
+  AwaitEnd(early);
+  EXPECT_THAT(Noted(), ElementsAre("ok other", "ok", "ok between"));
+}
+
+TEST_F(LateDeviceTest, WhoNoLongerWaitsTakesHisPriorityBack) {
+  MakeWithAGate();
+  const std::string early = SubmitAs("me", Model("ok", "cpu"), 50);
+  AwaitParked(1);
+  SubmitAs("another", Model("ok other"), 0);
+  AwaitNoted("ok other");
+  SubmitAs("another", Model("ok first"), 0);
+  Attach();
+  const std::string between = SubmitAs("me", Model("ok between"), 0);
+  const std::string late = SubmitAs("me", Model("ok", "cpu"), -10);
+  AwaitParked(0);
+  Open("ok other");
+  AwaitMessage(early, "compiles the same");
+  AwaitNoted("ok first");
+  ASSERT_TRUE(runner_->Cancel(early).ok());
+  Open();
+  AwaitEnd(between);
+  AwaitEnd(late);
+  EXPECT_THAT(Noted(), ElementsAre("ok other", "ok first", "ok between", "ok"));
 }
 
 TEST_F(JobRunnerTest, AJobWaitsForADeviceAsLongAsItsMostPatientSubmission) {

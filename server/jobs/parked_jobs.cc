@@ -80,7 +80,9 @@ void JobRunner::PutAside(const std::string& job_id, WaitingJob waiting) {
   next_parked_expiry_ = std::min(next_parked_expiry_, waiting.until);
   arrivals_seen_ = -1;  // its device may have come since it was looked for
   parked_for_[WhatFor(waiting)].insert(job_id);
+  const std::string after = waiting.after;
   parked_[job_id] = std::move(waiting);
+  PassTurnOn(after);
   parked_changed_.Signal();
 }
 
