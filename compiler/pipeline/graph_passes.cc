@@ -133,6 +133,12 @@ absl::Status RoundProducts(Compilation* compilation) {
   return absl::OkStatus();
 }
 
+absl::Status MergeSlices(Compilation* compilation) {
+  ecg::Graph& graph = compilation->planned->graph;
+  graph = simplify::MergeSlices(graph);
+  return absl::OkStatus();
+}
+
 absl::Status OpenIndices(Compilation* compilation) {
   ecg::Graph& graph = compilation->planned->graph;
   graph = simplify::OpenIndices(graph);

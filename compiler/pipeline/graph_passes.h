@@ -21,6 +21,7 @@ absl::Status SeparateLoopValues(Compilation* compilation);
 // Keeps kernels from contracting products of one operator with sums of another (compiler/rewrite/round_products.h).
 absl::Status RoundProducts(Compilation* compilation);
 bool RoundsLikeOperators(const Compilation& compilation);
+absl::Status MergeSlices(Compilation* compilation);
 absl::Status OpenIndices(Compilation* compilation);
 // Opens composites, so that the planner can cut inside them.
 absl::Status OpenForPlanner(Compilation* compilation);

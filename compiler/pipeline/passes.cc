@@ -66,6 +66,9 @@ constexpr Pass kRows[] = {
      "after the last pass that changes what operators compute, and before those that hide constants from value ranges "
      "and take operators apart",
      passes::RoundsLikeOperators},
+    {"merge-slices", "rewrite", P::kGraph, passes::MergeSlices, V::kGraph, true,
+     "after every pass that knows operators or changes types, since it leaves expressions; before plan, which would "
+     "meet each slice"},
     {"open-indices", "rewrite", P::kGraph, passes::OpenIndices, V::kGraph, true,
      "last over the graph, because other passes would treat its opaque constants like any other"},
     {"open-for-planner", "rewrite", P::kGraph, passes::OpenForPlanner, V::kGraph, true,

@@ -44,6 +44,12 @@ ecg::Graph RemoveDead(const ecg::Graph& graph);
 std::optional<ecg::Graph> MovedPermutations(const ecg::Graph& graph);
 inline ecg::Graph CarryPermutations(const ecg::Graph& graph) { return MovedPermutations(graph).value_or(graph); }
 
+// Makes one strided read (ops::kExpression) of each value that is put together from slices of one other value, if the
+// slices have one shape and their places advance evenly, in up to as many nested steps as there are dimensions: shifted
+// views of an image that are stacked (a convolution or a correlation by hand), every second row and column behind each
+// other (space to depth). Slices may be reshaped or transposed on the way. It loses what rewriting knows about them.
+ecg::Graph MergeSlices(const ecg::Graph& graph);
+
 // Some nodes read one value at many places, each at a constant index (the iterations of an unrolled loop). OpenIndices
 // makes these indices opaque constants: the nodes then have one structure, and one kernel serves them all. It must be
 // the last pass, because other passes treat an opaque constant like any other.
@@ -61,7 +67,7 @@ absl::StatusOr<ecg::Graph> SeparateLoopValues(const ecg::Graph& graph);
 // Fused again, they are the kernel of the operator. It loses what rewriting knows about the operator.
 ecg::Graph OpenComposites(const ecg::Graph& graph);
 
-// All passes except CarryPermutations, OpenIndices and OpenComposites, ordered so that each pass sees what the one before uncovered.
+// All passes except CarryPermutations, MergeSlices, OpenIndices and OpenComposites, ordered so that each pass sees what the one before uncovered.
 // Idempotent.
 ecg::Graph Simplify(const ecg::Graph& graph, Widening widening, Reordering reordering = Reordering::kFold);
 inline ecg::Graph Simplify(const ecg::Graph& graph) { return Simplify(graph, Widening::kFold); }

@@ -2,7 +2,9 @@
 #include <gtest/gtest.h>
 
 #include "absl/strings/str_cat.h"
+#include "compiler/ops/registry/expression.h"
 #include "compiler/pipeline/testing/run_fusion_block.h"
+#include "compiler/simplify/passes.h"
 
 namespace fusion::testing {
 namespace {
@@ -204,6 +206,63 @@ TEST(CodegenMovement, Parts) {
     g.Out(g.Op("Expand", {g.In({1, 5, 1}), g.Ints({3, 1, 20})}));
     g.Out(g.Op("Tile", {g.In({2, 5}), g.Ints({2, 3})}));
     cases.push_back(FusionCase("Expand", g));
+  }
+  EXPECT_EQ(Failures(cases), "");
+}
+
+// Slices of an image of `channels` × `extent` × `extent`, `step` apart, which begin at each of these rows and columns;
+// stacked where they have an axis of their own.
+struct Slices {
+  int64_t channels, extent, step;
+  std::vector<int64_t> rows, columns;
+  bool stacked;
+};
+
+V PutTogether(G* g, V x, const Slices& of, int64_t size) {
+  std::vector<V> pieces;
+  for (const int64_t row : of.rows) {
+    for (const int64_t column : of.columns) {
+      const Ints begin = {row, column}, end = {row + (size - 1) * of.step + 1, column + (size - 1) * of.step + 1};
+      const V piece = g->Op("Slice", {x, g->Ints(begin), g->Ints(end), g->Ints({2, 3}), g->Ints({of.step, of.step})});
+      pieces.push_back(of.stacked ? g->Op("Unsqueeze", {piece, g->Ints({2})}) : piece);
+    }
+  }
+  return g->Op("Concat", pieces, {{"axis", int64_t{of.stacked ? 2 : 1}}});
+}
+
+TEST(CodegenMovement, SlicesThatAreOneRead) {
+  std::vector<FusionCase> cases;
+  const std::vector<Slices> kinds = {
+      {3, 16, 2, {0, 1}, {0, 1}, false},         // every second row and column
+      {16, 9, 1, {0, 1, 2}, {0, 1, 2}, true},    // the taps of a window
+      {20, 23, 1, {4, 2, 0}, {1}, true},         // backwards, in one dimension
+      {5, 40, 3, {0, 4}, {0, 5, 10, 15}, false}  // rows and columns that overlap
+  };
+  for (const Slices& of : kinds) {
+    const int64_t size =
+        (of.extent - 1 - std::max(of.rows.front(), of.rows.back()) - std::max(of.columns.front(), of.columns.back())) /
+            of.step +
+        1;
+    const auto pieces = static_cast<int64_t>(of.rows.size() * of.columns.size());
+    for (const int form : {0, 1, 2}) {
+      G g;
+      const V x = g.Op("Relu", {g.In({1, of.channels, of.extent, of.extent})});
+      V y = PutTogether(&g, x, of, size);
+      if (form == 1 && of.stacked) {  // a window whose taps are an operand
+        y = g.Op("ReduceSum", {g.Op("Mul", {y, g.In({1, 1, pieces, size, size})}), g.Ints({2})},
+                 {{"keepdims", int64_t{0}}});
+      }
+      if (form == 1 && !of.stacked) y = g.Op("Conv", {y, g.Weight({8, of.channels * pieces, 1, 1})});
+      if (form == 2) {
+        y = g.Op("LayerNormalization", {y, g.Weight({size}), g.Weight({size})}, {{"axis", int64_t{-1}}});
+      }
+      g.Out(y);
+      FusionCase one(absl::StrCat(pieces, " slices of ", size, ", form ", form), g);
+      one.graph = simplify::MergeSlices(one.graph);
+      EXPECT_EQ(ecg::Print(one.graph).find("Slice("), std::string::npos) << ecg::Print(one.graph);
+      EXPECT_NE(ecg::Print(one.graph).find(ops::kExpression), std::string::npos) << ecg::Print(one.graph);
+      cases.push_back(std::move(one));
+    }
   }
   EXPECT_EQ(Failures(cases), "");
 }

@@ -52,8 +52,8 @@ struct IndicesLess {
 class Inliner {
  public:
   Inliner(const Te& producer, Scalar body) : producer_(producer), body_(std::move(body)) {
-    if (IsNarrowFloat(body_->dtype)) {
-      // The cast goes through f32, because a cast to the type that a value nominally has is dropped; a store rounds
+    if (IsNarrowFloat(body_->dtype) && body_->kind != ScalarKind::kLoad) {
+      // A load has been rounded. The cast goes through f32, because a cast to the type that a value nominally has is dropped; a store rounds
       // through f32, too.
       body_ = Cast(body_->dtype, Cast(DType::kF32, body_));
     }

@@ -11,7 +11,7 @@
 namespace fusion::te {
 
 // Replaces every load of `tensor` (defined by a map te) by the te's body at the load's indices, then removes the te if
-// nothing else needs it. A padded load `%t[i]?v` becomes `if i in box then body else v`. Where the body's type is a
+// nothing else needs it. A padded load `%t[i]?v` becomes `if i in box then body else v`. Where the body computes a
 // float narrower than f32, a cast keeps the rounding to the tensor's type.
 absl::Status Inline(Program* program, TensorId tensor);
 
