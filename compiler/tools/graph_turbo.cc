@@ -121,19 +121,21 @@ absl::StatusOr<nlohmann::ordered_json> Simulate(const graph_turbo::OpGraph& op_g
       ASSIGN_OR_RETURN(steps, graph_turbo::StepsOfVariant(op_graph, variant, cluster));
     }
     const double planning_s = SecondsSince(start);
-    ASSIGN_OR_RETURN(const graph_turbo::LoweredProgram lowered,
-                     graph_turbo::LowerSteps(op_graph, steps, variant, machine, FloatType(options.float_bytes)));
+    const bool instructions = options.check || !options.program.empty();
+    ASSIGN_OR_RETURN(
+        const graph_turbo::LoweredProgram lowered,
+        graph_turbo::LowerSteps(op_graph, steps, variant, machine, FloatType(options.float_bytes), instructions));
     nlohmann::ordered_json& report = simulations[variant];
     report["planning_s"] = planning_s;
     report["lowering_s"] = SecondsSince(start) - planning_s;
-    report["instructions"] = lowered.program.instructions.size();
+    report["instructions"] = lowered.workload.size();
     if (options.check) {
       RETURN_IF_ERROR(Annotate(dsa::CheckOperands(machine, lowered.program), variant));
       RETURN_IF_ERROR(Annotate(dsa::CheckAccesses(machine, lowered.program), variant));
     }
     for (const double rate : options.rates) {
       const auto timing_start = std::chrono::steady_clock::now();
-      nlohmann::ordered_json timing = TimingJson(dsa::TimeProgram(machine.WithAssumedRates(rate), lowered.program));
+      nlohmann::ordered_json timing = TimingJson(dsa::TimeProgram(machine.WithAssumedRates(rate), lowered.workload));
       timing["assumed_rates"] = rate;
       timing["timing_s"] = SecondsSince(timing_start);
       report["timings"].push_back(std::move(timing));

@@ -2,7 +2,7 @@
 """GraphTurbo's Table 3: how many outputs stay in DDR, LLB and L1. With --parts also Figures 14 to 16 and Table 1, on
 the simulator (runtime/devices/dsa_sim).
 
-usage: graphturbo.py --build DIR --models DIR [--only NAME,…] [--local-kib N,…] [--literal] [--parts table,speeds,use] [--out docs/benchmarks/graphturbo.md]
+usage: graphturbo.py --build DIR --models DIR [--only NAME,…] [--local-kib N,…] [--literal] [--parts table,speeds,use] [--jobs N] [--out docs/benchmarks/graphturbo.md]
 
 For each model of the paper it makes the batch of one cluster (Table 2), runs graph-turbo, and prints the counts beside the paper's. Counts follow from capacities and shapes; no rate enters.
 Models come from --models (tests/models says how they are made). BERT and the vision transformer are written here in the form
@@ -10,6 +10,8 @@ that TensorFlow and TVM give them; BERT at 384 is MLPerf's BERT-large. DenseNet'
 """
 import argparse
 import collections
+import concurrent.futures
+import itertools
 import json
 import pathlib
 import subprocess
@@ -254,55 +256,57 @@ def throughputs(row, options, local_kib):
     return best, chosen
 
 
+def chosen_rows(rows, only):
+    return [row for row in rows if not only or row.model in only or row.label in only]
+
+
+def figure_line(row, best, chosen):
+    """A row of Figures 14 and 15, from what throughputs() found."""
+    if not chosen:
+        return f"| {row.label} | {row.name} | {best['error']} |"
+
+    def speed(variant):
+        return f"{best[variant, 1] / best['tvm_like', 1]:.2f}"
+
+    interval = ", ".join(f"{best['graph_turbo', rate] / best['astitch_like', rate]:.2f}" for rate in RATES)
+    bytes_of = [(chosen[v]["ddr_read_bytes"] + chosen[v]["ddr_written_bytes"]) / 1e6 / chosen[v]["batch"] for v in ("tvm_like", "graph_turbo")]
+    return (f"| {row.label} | {row.name} | {best['tvm_like', 1]:.0f} | {chosen['tvm_like']['batch']} | {speed('llb')} | {speed('l1')} | {speed('instances')} | "
+            f"{speed('graph_turbo')} | {speed('astitch_like')} | {interval} | {chosen['graph_turbo']['batch']}, {chosen['graph_turbo']['share']} | "
+            f"{bytes_of[0]:.1f}, {bytes_of[1]:.1f} | {chosen['graph_turbo']['instructions']} |")
+
+
 def figures(options, only, local_kib):
-    """Figures 14 and 15 as a table for one capacity of L1."""
-    text = f"\n{local_kib} KiB of L1 a core:\n\n"
-    text += ("| | model | TVM-like, samples/s | batch a cluster | llb | l1 | instances | GraphTurbo | AStitch-like | GraphTurbo / AStitch-like at rates x 1/4, 1, 4 | batch, share | DDR MB: TVM-like, GraphTurbo | instructions |\n"
-             "|---|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|\n")
-    print(text.strip(), flush=True)
-    for row in PAPER:
-        if only and row.model not in only and row.label not in only:
-            continue
-        best, chosen = throughputs(row, options, local_kib)
-        if not chosen:
-            text += f"| {row.label} | {row.name} | {best['error']} |\n"
-        else:
-            def speed(variant):
-                return f"{best[variant, 1] / best['tvm_like', 1]:.2f}"
-            interval = ", ".join(f"{best['graph_turbo', rate] / best['astitch_like', rate]:.2f}" for rate in RATES)
-            bytes_of = [(chosen[v]["ddr_read_bytes"] + chosen[v]["ddr_written_bytes"]) / 1e6 / chosen[v]["batch"] for v in ("tvm_like", "graph_turbo")]
-            text += (f"| {row.label} | {row.name} | {best['tvm_like', 1]:.0f} | {chosen['tvm_like']['batch']} | {speed('llb')} | {speed('l1')} | {speed('instances')} | "
-                     f"{speed('graph_turbo')} | {speed('astitch_like')} | {interval} | {chosen['graph_turbo']['batch']}, {chosen['graph_turbo']['share']} | "
-                     f"{bytes_of[0]:.1f}, {bytes_of[1]:.1f} | {chosen['graph_turbo']['instructions']} |\n")
-        print(text.splitlines()[-1], flush=True)
-    return text
+    """Figures 14 and 15 as a table for one capacity of L1, line by line."""
+    yield f"\n{local_kib} KiB of L1 a core:\n"
+    yield ("| | model | TVM-like, samples/s | batch a cluster | llb | l1 | instances | GraphTurbo | AStitch-like | GraphTurbo / AStitch-like at rates x 1/4, 1, 4 | batch, share | DDR MB: TVM-like, GraphTurbo | instructions |\n"
+           "|---|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|")
+    with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
+        yield from pool.map(lambda row: figure_line(row, *throughputs(row, options, local_kib)), chosen_rows(PAPER, only))
 
 
 def utilisation(options, only, local_kib):
-    """Figure 16 and Table 1: use of the units against the batch of a cluster, and 64 sentences in rounds."""
-    text = f"\n{local_kib} KiB of L1 a core:\n\n| model | batch a cluster | ms | MME | VME | vector core |\n|---|---:|---:|---:|---:|---:|\n"
+    """Figure 16 and Table 1, line by line: use of the units against the batch of a cluster, and 64 sentences in rounds."""
+    yield f"\n{local_kib} KiB of L1 a core:\n"
+    yield "| model | batch a cluster | ms | MME | VME | vector core |\n|---|---:|---:|---:|---:|---:|"
+
+    def fastest(row):
+        """The timing of the better of SHARES; None where a program was refused."""
+        reports = [simulate(row, options, local_kib, ["graph_turbo"], share) for share in SHARES]
+        timings = [report["graph_turbo"]["timings"][RATES.index(1)] for report in reports if "error" not in report]
+        return min(timings, key=lambda timing: timing["seconds"], default=None)
+
+    rows = [row._replace(batch=batch) for row in chosen_rows(PAPER[:2], only) for batch in (1, 2, 4, 8, 16)]
     seconds = {}
-    for row in PAPER[:2]:
-        for batch in (1, 2, 4, 8, 16):
-            if only and row.model not in only and row.label not in only:
+    with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
+        for row, timing in zip(rows, pool.map(fastest, rows)):
+            if timing is None:
                 continue
-            found = []
-            for share in SHARES:
-                report = simulate(row._replace(batch=batch), options, local_kib, ["graph_turbo"], share)
-                if "error" not in report:
-                    found.append(report["graph_turbo"]["timings"][RATES.index(1)])
-            if not found:
-                continue
-            timing = min(found, key=lambda t: t["seconds"])
-            seconds[row.label, batch] = timing["seconds"]
+            seconds[row.label, row.batch] = timing["seconds"]
             use = timing["utilisation"]
-            text += f"| {row.name} | {batch} | {timing['seconds'] * 1e3:.2f} | {use['mme']:.3f} | {use['vme']:.3f} | {use['vector']:.3f} |\n"
-            print(text.splitlines()[-1], flush=True)
+            yield f"| {row.name} | {row.batch} | {timing['seconds'] * 1e3:.2f} | {use['mme']:.3f} | {use['vme']:.3f} | {use['vector']:.3f} |"
     if ("B", 8) in seconds and ("B", 16) in seconds:
-        text += (f"\n64 sentences on four clusters: two rounds of 8 a cluster take {2e3 * seconds['B', 8]:.2f} ms, one round of 16 "
-                 f"takes {1e3 * seconds['B', 16]:.2f} ms (the paper: 15.34 and 23.58).\n")
-        print(text.splitlines()[-1], flush=True)
-    return text
+        yield (f"\n64 sentences on four clusters: two rounds of 8 a cluster take {2e3 * seconds['B', 8]:.2f} ms, one round of 16 "
+               f"takes {1e3 * seconds['B', 16]:.2f} ms (the paper: 15.34 and 23.58).")
 
 
 def line(row, report):
@@ -322,20 +326,26 @@ def line(row, report):
 
 
 def table(options, only, local_kib, literal):
-    """Table 3 for one capacity of L1."""
-    text = f"\n{local_kib} KiB of L1 a core{', Eq. 1 and the two orders as printed' if literal else ''}:\n\n"
-    text += ("| | model | batch a cluster | TVM-like: DDR | of the paper's | DDR | LLB | L1 | of these, operators | "
-             "sub-graphs | instances | order | recomputation |\n|---|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|---|---:|\n")
-    print(text.split("\n\n")[-2].strip(), flush=True)
-    for row in PAPER + OTHERS:
-        if only and row.model not in only and row.label not in only:
-            continue
+    """Table 3 for one capacity of L1, line by line."""
+    yield f"\n{local_kib} KiB of L1 a core{', Eq. 1 and the two orders as printed' if literal else ''}:\n"
+    yield ("| | model | batch a cluster | TVM-like: DDR | of the paper's | DDR | LLB | L1 | of these, operators | "
+           "sub-graphs | instances | order | recomputation |\n|---|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|---|---:|")
+
+    def counted(row):
         with tempfile.TemporaryDirectory() as folder:
             # The paper keeps weights out of the account (section 2.2).
             arguments = ["--without-weights", *(["--literal"] if literal else [])]
-            text += line(row, run(row, options, local_kib, arguments, pathlib.Path(folder))) + "\n"
-        print(text.splitlines()[-1], flush=True)
-    return text
+            return line(row, run(row, options, local_kib, arguments, pathlib.Path(folder)))
+
+    with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
+        yield from pool.map(counted, chosen_rows(PAPER + OTHERS, only))
+
+
+def put(page, mark, lines):
+    """Puts the lines between a page's marks."""
+    begin, _, end = page.read_text().split(f"<!-- {mark} -->")
+    text = "\n".join(lines).strip()
+    page.write_text(f"{begin}<!-- {mark} -->\n{text}\n<!-- {mark} -->{end}")
 
 
 def main():
@@ -346,23 +356,23 @@ def main():
     parser.add_argument("--local-kib", default="64", help="capacities of an L1 in KiB")
     parser.add_argument("--literal", action="store_true", help="also with the paper's Eq. 1 and its two orders only")
     parser.add_argument("--parts", default="table", help="of table (Table 3), speeds (Figures 14 and 15), use (Figure 16 and Table 1)")
-    parser.add_argument("--out", help="a page in which the text between the marks `<!-- table -->`, `<!-- speeds -->` and `<!-- use -->` is replaced")
+    parser.add_argument("--jobs", type=int, default=2, help="rows that are made at once")
+    parser.add_argument("--out", help="a page in which the text between the marks `<!-- table -->`, `<!-- speeds -->` and `<!-- use -->` is replaced, row by row")
     options = parser.parse_args()
     only = [name for name in options.only.split(",") if name]
     capacities = list(map(int, options.local_kib.split(",")))
-    parts = {}
     for part in options.parts.split(","):
         if part == "table":
-            parts[part] = "".join(table(options, only, local_kib, literal) for literal in ([False, True] if options.literal else [False])
-                                  for local_kib in capacities)
+            tables = [table(options, only, local_kib, literal) for literal in ([False, True] if options.literal else [False])
+                      for local_kib in capacities]
         else:
-            made = {"speeds": figures, "use": utilisation}[part]
-            parts[part] = "".join(made(options, only, local_kib) for local_kib in capacities)
-    if options.out:
-        page = pathlib.Path(options.out)
-        for mark, made in parts.items():
-            begin, _, end = page.read_text().split(f"<!-- {mark} -->")
-            page.write_text(f"{begin}<!-- {mark} -->\n{made.strip()}\n<!-- {mark} -->{end}")
+            tables = [{"speeds": figures, "use": utilisation}[part](options, only, local_kib) for local_kib in capacities]
+        lines = []
+        for made in itertools.chain(*tables):
+            lines.append(made)
+            print(made, flush=True)
+            if options.out:
+                put(pathlib.Path(options.out), part, lines)
 
 
 if __name__ == "__main__":

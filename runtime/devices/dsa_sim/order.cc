@@ -1,112 +1,95 @@
 #include "runtime/devices/dsa_sim/order.h"
 
 #include <algorithm>
-#include <numeric>
 
 namespace fusion::dsa {
 namespace {
 
 constexpr int kDma = 1, kMoverAndLink = 2;
 
-int EnginesOfCore(const Machine& machine, int core) {
-  return kMoverAndLink + static_cast<int>(machine.GroupOf(core).units.size());
-}
-
-int EnginesOfCluster(const Machine& machine) {
-  int sum = kDma;
-  for (int core = 0; core < machine.cores(); ++core) sum += EnginesOfCore(machine, core);
-  return sum;
-}
-
-int FirstOfCore(const Machine& machine, const Place& place) {
-  int first = place.cluster * EnginesOfCluster(machine) + kDma;
-  for (int core = 0; core < place.core; ++core) first += EnginesOfCore(machine, core);
-  return first;
-}
-
 const Memory& MemoryOf(const Program& program, const Slice& slice) { return program.buffers[slice.buffer].memory; }
 
 }  // namespace
 
-int EngineCount(const Machine& machine) { return machine.clusters * EnginesOfCluster(machine); }
+Engines::Engines(const Machine& machine) : machine_(machine), clusters_(machine.clusters), per_cluster_(kDma) {
+  for (const CoreGroup& group : machine.groups) {
+    for (int core = 0; core < group.cores; ++core) {
+      first_of_core_.push_back(per_cluster_);
+      per_cluster_ += kMoverAndLink + static_cast<int>(group.units.size());
+    }
+  }
+}
 
-int ClusterOfEngine(const Machine& machine, int engine) { return engine / EnginesOfCluster(machine); }
+int Engines::Unit(const Place& place, const std::string& unit) const {
+  const std::vector<std::string>& units = machine_.GroupOf(place.core).units;
+  return Mover(place) + kMoverAndLink + static_cast<int>(std::find(units.begin(), units.end(), unit) - units.begin());
+}
 
-int EngineOf(const Machine& machine, const Program& program, const Instruction& instruction) {
+int Engines::Of(const Program& program, const Instruction& instruction) const {
   switch (instruction.kind) {
     case Kind::kSync:
       return -1;
     case Kind::kLoad:
-      return MemoryOf(program, instruction.to).place.cluster * EnginesOfCluster(machine);
+      return Dma(MemoryOf(program, instruction.to).place.cluster);
     case Kind::kStore:
-      return MemoryOf(program, instruction.from[0]).place.cluster * EnginesOfCluster(machine);
+      return Dma(MemoryOf(program, instruction.from[0]).place.cluster);
     case Kind::kMove: {
       const Memory& to = MemoryOf(program, instruction.to);
-      return FirstOfCore(machine, to.level == Level::kLocal ? to.place : MemoryOf(program, instruction.from[0]).place);
+      return Mover(to.level == Level::kLocal ? to.place : MemoryOf(program, instruction.from[0]).place);
     }
     case Kind::kRedistribute:
-      return FirstOfCore(machine, MemoryOf(program, instruction.from[0]).place) + 1;
+      return Link(MemoryOf(program, instruction.from[0]).place);
     case Kind::kMatrix:
-    case Kind::kVector: {
-      const std::vector<std::string>& units = machine.GroupOf(instruction.place.core).units;
-      const auto unit = std::find(units.begin(), units.end(), instruction.unit);
-      return FirstOfCore(machine, instruction.place) + kMoverAndLink + static_cast<int>(unit - units.begin());
-    }
+    case Kind::kVector:
+      return Unit(instruction.place, instruction.unit);
   }
   return -1;
 }
 
-InstructionLists InstructionLists::Reversed() const {
-  InstructionLists reversed;
-  reversed.begin_.assign(begin_.size(), 0);
-  for (const int one : all_) ++reversed.begin_[one + 1];
-  std::partial_sum(reversed.begin_.begin(), reversed.begin_.end(), reversed.begin_.begin());
-  reversed.all_.resize(all_.size());
-  std::vector<size_t> next = reversed.begin_;
-  for (size_t i = 0; i < size(); ++i) {
-    for (const int one : (*this)[i]) reversed.all_[next[one]++] = static_cast<int>(i);
+Predecessors::Predecessors(const Engines& engines)
+    : clusters_(engines.clusters()),
+      per_cluster_(engines.per_cluster()),
+      last_of_engine_(engines.count(), -1),
+      last_sync_(engines.clusters(), -1) {}
+
+Predecessors::Predecessors(const Engines& engines, const Program& program) : Predecessors(engines) {
+  for (const Instruction& instruction : program.instructions) {
+    Add(engines.Of(program, instruction), instruction.cluster, instruction.after);
   }
-  return reversed;
 }
 
-InstructionLists Predecessors(const Machine& machine, const Program& program) {
-  const int count = static_cast<int>(program.instructions.size());
-  InstructionLists predecessors;
-  std::vector<int> last_of_engine(EngineCount(machine), -1), last_sync(machine.clusters, -1), waits;
-  for (int i = 0; i < count; ++i) {
-    const Instruction& instruction = program.instructions[i];
-    waits.assign(instruction.after.begin(), instruction.after.end());
-    const auto wait = [&](int earlier) {
-      if (earlier >= 0) waits.push_back(earlier);
-    };
-    const int engine = EngineOf(machine, program, instruction);
-    if (engine >= 0) {
-      wait(last_of_engine[engine]);
-      wait(last_sync[ClusterOfEngine(machine, engine)]);
-      last_of_engine[engine] = i;
-    } else {
-      const int per_cluster = EnginesOfCluster(machine);
-      for (int cluster = 0; cluster < machine.clusters; ++cluster) {
-        if (instruction.cluster >= 0 && instruction.cluster != cluster) continue;
-        for (int e = cluster * per_cluster; e < (cluster + 1) * per_cluster; ++e) wait(last_of_engine[e]);
-        wait(last_sync[cluster]);
-        last_sync[cluster] = i;
-      }
+void Predecessors::Add(int engine, int cluster, absl::Span<const int> after) {
+  const int number = static_cast<int>(size());
+  waits_.assign(after.begin(), after.end());
+  const auto wait = [&](int earlier) {
+    if (earlier >= 0) waits_.push_back(earlier);
+  };
+  if (engine >= 0) {
+    wait(last_of_engine_[engine]);
+    wait(last_sync_[engine / per_cluster_]);
+    last_of_engine_[engine] = number;
+  } else {
+    for (int covered = 0; covered < clusters_; ++covered) {
+      if (cluster >= 0 && cluster != covered) continue;
+      for (int e = covered * per_cluster_; e < (covered + 1) * per_cluster_; ++e) wait(last_of_engine_[e]);
+      wait(last_sync_[covered]);
+      last_sync_[covered] = number;
     }
-    std::sort(waits.begin(), waits.end());
-    waits.erase(std::unique(waits.begin(), waits.end()), waits.end());
-    predecessors.Add(waits);
   }
-  return predecessors;
+  std::sort(waits_.begin(), waits_.end());
+  waits_.erase(std::unique(waits_.begin(), waits_.end()), waits_.end());
+  lists_.Add(waits_);
 }
 
-HappensBefore::HappensBefore(const Machine& machine, const Program& program) : engines_(EngineCount(machine)) {
-  const InstructionLists predecessors = Predecessors(machine, program);
+HappensBefore::HappensBefore(const Machine& machine, const Program& program) {
+  const Engines engines(machine);
+  engines_ = engines.count();
+  const Predecessors predecessors(engines, program);
   const size_t count = program.instructions.size();
   clocks_.assign(count * engines_, 0);
   std::vector<int> length(engines_, 0);
   for (size_t i = 0; i < count; ++i) {
-    const int engine = EngineOf(machine, program, program.instructions[i]);
+    const int engine = engines.Of(program, program.instructions[i]);
     engine_.push_back(engine);
     position_.push_back(engine < 0 ? 0 : length[engine]++);
     int* const clock = &clocks_[i * engines_];

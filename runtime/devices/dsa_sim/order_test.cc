@@ -30,23 +30,22 @@ TEST(Order, EnginesAreNumberedClusterByCluster) {
   const Machine machine = SmallMachine();
   const Program program = *Parse(kText);
   // A cluster has a DMA engine and two cores of mover, link, mme and vme.
-  EXPECT_EQ(EngineCount(machine), 18);
-  std::vector<int> engines;
-  for (const Instruction& instruction : program.instructions)
-    engines.push_back(EngineOf(machine, program, instruction));
-  EXPECT_EQ(engines, (std::vector<int>{0, 4, 2, 9, -1, 5, 13, 0, -1, 13}));
-  EXPECT_EQ(ClusterOfEngine(machine, 8), 0);
-  EXPECT_EQ(ClusterOfEngine(machine, 9), 1);
+  const Engines engines(machine);
+  EXPECT_EQ(engines.count(), 18);
+  std::vector<int> numbers;
+  for (const Instruction& instruction : program.instructions) numbers.push_back(engines.Of(program, instruction));
+  EXPECT_EQ(numbers, (std::vector<int>{0, 4, 2, 9, -1, 5, 13, 0, -1, 13}));
+  EXPECT_EQ(engines.ClusterOf(8), 0);
+  EXPECT_EQ(engines.ClusterOf(9), 1);
 }
 
 TEST(Order, PredecessorsAreEngineDependencesAndSyncs) {
-  const auto predecessors = Predecessors(SmallMachine(), *Parse(kText));
+  const Machine machine = SmallMachine();
+  const Predecessors predecessors(Engines(machine), *Parse(kText));
   EXPECT_EQ(predecessors[1], std::vector<int>{0});
   EXPECT_EQ(predecessors[4], (std::vector<int>{0, 1, 2}));
   EXPECT_EQ(predecessors[5], std::vector<int>{4});
   EXPECT_TRUE(predecessors[6].empty());
-  EXPECT_EQ(predecessors.Reversed()[0], (std::vector<int>{1, 4, 7}));
-  EXPECT_TRUE(predecessors.Reversed()[9].empty());
   EXPECT_EQ(predecessors[7], (std::vector<int>{0, 4}));
   EXPECT_EQ(predecessors[9], (std::vector<int>{6, 8}));
 }

@@ -8,6 +8,7 @@
 
 #include "runtime/devices/dsa_sim/machine.h"
 #include "runtime/devices/dsa_sim/program.h"
+#include "runtime/devices/dsa_sim/workload.h"
 
 namespace fusion::dsa {
 
@@ -38,6 +39,9 @@ struct Timing {
 // ready, bytes / rate each, so that transfers that are together slower than it wait for each other. The program has
 // passed CheckOperands.
 Timing TimeProgram(const Machine& machine, const Program& program);
+// The same of what a program asks of the machine. The workload was made for a machine with the same clusters, cores and
+// units.
+Timing TimeProgram(const Machine& machine, const Workload& workload);
 
 }  // namespace fusion::dsa
 

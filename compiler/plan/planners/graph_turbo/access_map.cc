@@ -1,7 +1,6 @@
 #include "compiler/plan/planners/graph_turbo/access_map.h"
 
 #include <algorithm>
-#include <map>
 #include <utility>
 
 #include "compiler/te/program/transform.h"
@@ -39,8 +38,8 @@ Region WholeRegion(const Shape& shape) {
 
 namespace {
 
-// The values of axes by id.
-using AxisRanges = std::map<int, Interval>;
+// The values of axes, with their ids. An expression has few.
+using AxisRanges = absl::InlinedVector<std::pair<int, Interval>, 8>;
 
 int64_t FloorDiv(int64_t x, int64_t divisor) { return x / divisor - (x % divisor < 0 ? 1 : 0); }
 
@@ -51,7 +50,8 @@ Interval ValuesOf(const Index& x, const AxisRanges& axes) {
     Interval term;
     switch (part.term.kind) {
       case te::TermKind::kAxis: {
-        const auto it = axes.find(part.term.axis.id);
+        const auto it =
+            std::find_if(axes.begin(), axes.end(), [&](const auto& known) { return known.first == part.term.axis.id; });
         term = it != axes.end() ? it->second : Interval{0, part.term.axis.extent - 1};
         break;
       }
@@ -96,11 +96,29 @@ bool Never(const te::Comparison& comparison, const AxisRanges& axes) {
 
 }  // namespace
 
+struct AccessMap::Linear {
+  bool linear = false;  // otherwise ValuesOf has to look
+  int64_t constant = 0;
+  std::vector<std::pair<size_t, int64_t>> terms;  // the place of an axis in AxisRanges, its coefficient
+
+  Interval Values(const AxisRanges& axes) const {
+    Interval sum{constant, constant};
+    for (const auto& [place, coefficient] : terms) {
+      const Interval& axis = axes[place].second;
+      const int64_t a = coefficient * axis.lo, b = coefficient * axis.hi;
+      sum.lo += std::min(a, b);
+      sum.hi += std::max(a, b);
+    }
+    return sum;
+  }
+};
+
 struct AccessMap::Load {
   te::TensorId tensor = -1;
   std::vector<Index> indices;
-  te::Pred path;         // conditions that all hold where the load happens
-  bool address = false;  // the element is an index
+  te::Pred path;                    // conditions that all hold where the load happens
+  bool address = false;             // the element is an index
+  std::vector<Linear> linear = {};  // parallel to indices
 };
 
 struct AccessMap::Step {
@@ -181,6 +199,28 @@ class LoadCollector {
 
 }  // namespace
 
+AccessMap::Linear AccessMap::LinearOf(const Index& index, const Step& step) {
+  Linear made;
+  made.constant = index.constant();
+  for (const Index::Part& part : index.parts()) {
+    if (part.term.kind != te::TermKind::kAxis) return made;
+    size_t place = 0;
+    const auto is = [&](const te::Axis& axis) { return axis.id == part.term.axis.id; };
+    const auto spatial = std::find_if(step.axes.begin(), step.axes.end(), is);
+    const auto reduced = std::find_if(step.reduction_axes.begin(), step.reduction_axes.end(), is);
+    if (spatial != step.axes.end()) {
+      place = spatial - step.axes.begin();
+    } else if (reduced != step.reduction_axes.end()) {
+      place = step.axes.size() + (reduced - step.reduction_axes.begin());
+    } else {
+      return made;
+    }
+    made.terms.emplace_back(place, part.coefficient);
+  }
+  made.linear = true;
+  return made;
+}
+
 AccessMap::AccessMap(te::Program program) {
   auto steps = std::make_shared<std::vector<Step>>();
   for (const te::Te& te : program.tes) {
@@ -205,6 +245,9 @@ AccessMap::AccessMap(te::Program program) {
     for (const te::Scalar& scalar : te.then) collector.Add(scalar);
     double points = 1;
     for (const te::Axis& axis : te.axes) points *= static_cast<double>(axis.extent);
+    for (Load& load : step.loads) {
+      for (const Index& index : load.indices) load.linear.push_back(LinearOf(index, step));
+    }
     const te::WorkCount work = te::CountWork(te);
     if (points > 0) step.work_per_point = (work.fma + work.special + (te.reduction ? work.elements : 0)) / points;
   }
@@ -226,10 +269,10 @@ bool AccessMap::IsTable(te::TensorId tensor) const {
   return loaded;
 }
 
-AccessMap::Needs AccessMap::Required(const std::vector<Region>& outputs, const ReductionPart& part) const {
-  std::vector<Region> needed(program_->tensors.size());
-  for (size_t o = 0; o < outputs.size(); ++o) needed[program_->outputs[o]].Join(outputs[o]);
-  Needs needs;
+double AccessMap::Infer(const ReductionPart& part, std::vector<Region>* needed_tensors) const {
+  std::vector<Region>& needed = *needed_tensors;
+  double work = 0;
+  AxisRanges axes;
   for (auto step = steps_->rbegin(); step != steps_->rend(); ++step) {
     Region box;
     bool computed = false;
@@ -240,18 +283,18 @@ AccessMap::Needs AccessMap::Required(const std::vector<Region>& outputs, const R
     if (!computed) continue;
     if (step->routine) {
       for (const te::TensorId tensor : step->whole) needed[tensor].Join(WholeRegion(program_->tensors[tensor].shape));
-      needs.work += step->work_per_point;
+      work += step->work_per_point;
       continue;
     }
-    AxisRanges axes;
+    axes.clear();
     for (size_t a = 0; a < step->axes.size(); ++a) {
-      axes[step->axes[a].id] = {box.ranges[a].begin, box.ranges[a].end - 1};
+      axes.emplace_back(step->axes[a].id, Interval{box.ranges[a].begin, box.ranges[a].end - 1});
     }
     for (const te::Axis& axis : step->reduction_axes) {
-      axes[axis.id] = {0, std::max<int64_t>(axis.extent, 1) - 1};
-      if (axis.id == part.axis) axes[axis.id] = {part.range.begin, part.range.end - 1};
+      axes.emplace_back(axis.id, axis.id == part.axis ? Interval{part.range.begin, part.range.end - 1}
+                                                      : Interval{0, std::max<int64_t>(axis.extent, 1) - 1});
     }
-    needs.work += step->work_per_point * static_cast<double>(box.elements());
+    work += step->work_per_point * static_cast<double>(box.elements());
     for (const Load& load : step->loads) {
       const auto never = [&](const te::Comparison& comparison) { return Never(comparison, axes); };
       if (std::any_of(load.path.begin(), load.path.end(), never)) continue;
@@ -263,7 +306,7 @@ AccessMap::Needs AccessMap::Required(const std::vector<Region>& outputs, const R
       Region read;
       read.nothing = false;
       for (size_t d = 0; d < shape.size(); ++d) {
-        const Interval values = ValuesOf(load.indices[d], axes);
+        const Interval values = load.linear[d].linear ? load.linear[d].Values(axes) : ValuesOf(load.indices[d], axes);
         // A padded load reads nothing outside its tensor.
         const Range range{std::max<int64_t>(values.lo, 0), std::min<int64_t>(values.hi + 1, shape[d])};
         read.nothing = read.nothing || range.begin >= range.end;
@@ -272,8 +315,22 @@ AccessMap::Needs AccessMap::Required(const std::vector<Region>& outputs, const R
       needed[load.tensor].Join(read);
     }
   }
-  for (const te::TensorId input : program_->inputs) needs.inputs.push_back(needed[input]);
-  needs.tensors = std::move(needed);
+  return work;
+}
+
+std::vector<Region> AccessMap::RequiredTensors(const std::vector<Region>& outputs, const ReductionPart& part) const {
+  std::vector<Region> needed(program_->tensors.size());
+  for (size_t o = 0; o < outputs.size(); ++o) needed[program_->outputs[o]].Join(outputs[o]);
+  Infer(part, &needed);
+  return needed;
+}
+
+AccessMap::Needs AccessMap::Required(const std::vector<Region>& outputs, const ReductionPart& part) const {
+  Needs needs;
+  needs.tensors.resize(program_->tensors.size());
+  for (size_t o = 0; o < outputs.size(); ++o) needs.tensors[program_->outputs[o]].Join(outputs[o]);
+  needs.work = Infer(part, &needs.tensors);
+  for (const te::TensorId input : program_->inputs) needs.inputs.push_back(needs.tensors[input]);
   return needs;
 }
 

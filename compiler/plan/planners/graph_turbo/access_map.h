@@ -8,7 +8,7 @@
 #include <memory>
 #include <vector>
 
-#include "absl/status/statusor.h"
+#include "absl/container/inlined_vector.h"
 #include "compiler/te/program/program.h"
 
 namespace fusion::graph_turbo {
@@ -19,10 +19,13 @@ struct Range {
   bool operator==(const Range&) const = default;
 };
 
-// A box of a tensor, one range a dimension. nullopt-like: `nothing` is set where no element is needed.
+// One range a dimension; there are many boxes of tensors of few dimensions, which need no memory of their own.
+using Ranges = absl::InlinedVector<Range, 4>;
+
+// A box of a tensor. nullopt-like: `nothing` is set where no element is needed.
 struct Region {
   bool nothing = true;
-  std::vector<Range> ranges;
+  Ranges ranges;
 
   int64_t elements() const;
   // Grows to the smallest box that holds both.
@@ -58,10 +61,17 @@ class AccessMap {
   // box. Reductions, but for `part`, and loads at addresses that depend on data need their whole range; addresses that
   // the program computes are computed as a whole.
   Needs Required(const std::vector<Region>& outputs, const ReductionPart& part = {}) const;
+  // Needs::tensors alone.
+  std::vector<Region> RequiredTensors(const std::vector<Region>& outputs, const ReductionPart& part = {}) const;
 
  private:
-  struct Load;  // of one expression: the tensor, its indices, and the conditions of the branches around it
-  struct Step;  // one expression
+  struct Linear;  // an index that is a sum of axes, for which a look at the axes' bounds is enough
+  struct Load;    // of one expression: the tensor, its indices, and the conditions of the branches around it
+  struct Step;    // one expression
+
+  static Linear LinearOf(const te::Index& index, const Step& step);
+  // Fills `needed`, whose outputs are known, for all other tensors; returns the work.
+  double Infer(const ReductionPart& part, std::vector<Region>* needed) const;
 
   std::shared_ptr<const te::Program> program_;  // shared by copies of the map
   std::shared_ptr<const std::vector<Step>> steps_;

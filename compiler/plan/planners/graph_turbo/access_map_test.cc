@@ -24,7 +24,7 @@ bool Contains(const Region& region, const Shape& shape, int64_t e) {
   return true;
 }
 
-Region RegionOf(std::vector<Range> ranges) { return {false, std::move(ranges)}; }
+Region RegionOf(const std::vector<Range>& ranges) { return {false, {ranges.begin(), ranges.end()}}; }
 
 AccessMap MapOf(const std::string& text) { return OpGraphFromText(text).ops.at(0).access; }
 
@@ -129,6 +129,7 @@ TEST(AccessMap, AgreesWithRequiredBox) {
         box.push_back({te::Index(begin), end - begin});
       }
       const auto needs = map.Required({region});
+      ASSERT_EQ(map.RequiredTensors({region}), needs.tensors) << text;
       for (size_t i = 0; i < program.inputs.size(); ++i) {
         const auto expected = te::RequiredBox(te, box, program.inputs[i], program.tensors[program.inputs[i]].shape);
         ASSERT_TRUE(expected.ok()) << expected.status().message();

@@ -31,12 +31,12 @@ TEST(SubGraph, InputsAndOutputs) {
 TEST(SubGraph, PiecesAreRowMajor) {
   EXPECT_EQ(Pieces({2, 1, 4}), 8);
   EXPECT_EQ(PieceAt({2, 1, 4}, 6), (std::vector<int64_t>{1, 0, 2}));
-  EXPECT_EQ(PieceOf({4, 3, 8}, {2, 1, 4}, {1, 0, 2}).ranges, (std::vector<Range>{{2, 4}, {0, 3}, {4, 6}}));
+  EXPECT_EQ(PieceOf({4, 3, 8}, {2, 1, 4}, {1, 0, 2}).ranges, (Ranges{{2, 4}, {0, 3}, {4, 6}}));
 }
 
 TEST(SubGraph, TheLastPieceMayBeShorter) {
-  EXPECT_EQ(PieceOf({7}, {2}, {0}).ranges, (std::vector<Range>{{0, 4}}));
-  EXPECT_EQ(PieceOf({7}, {2}, {1}).ranges, (std::vector<Range>{{4, 7}}));
+  EXPECT_EQ(PieceOf({7}, {2}, {0}).ranges, (Ranges{{0, 4}}));
+  EXPECT_EQ(PieceOf({7}, {2}, {1}).ranges, (Ranges{{4, 7}}));
 }
 
 TEST(SubGraph, AFootprintHasTheHalosOfAllItsOperators) {

@@ -1,14 +1,13 @@
 #include "compiler/plan/planners/graph_turbo/lowering/core_work.h"
 
 #include <algorithm>
-#include <set>
 #include <utility>
 
 namespace fusion::graph_turbo {
 
 CoreWork::CoreWork(LayerWork* work, int core, std::vector<Region> outputs)
     : work_(work), core_number_(core), outputs_(std::move(outputs)) {
-  core_ = work_->layer->access.Required(outputs_).tensors;
+  core_ = work_->layer->access.RequiredTensors(outputs_);
 }
 
 bool CoreWork::Resident(size_t input) const {
@@ -27,8 +26,7 @@ const Region& CoreWork::Needed(size_t tile, size_t input) const {
 
 int64_t CoreWork::LargestBox(size_t input) const {
   const te::TensorId tensor = work_->layer->access.program().inputs[input];
-  const auto ring = rings_.find(tensor);
-  if (ring != rings_.end() && ring->second.whole) return core_[tensor].elements();
+  if (!rings_.empty() && rings_[tensor].whole) return core_[tensor].elements();
   int64_t elements = 1;
   for (const Tile& tile : tiles_) {
     for (const std::vector<Region>& tensors : tile.tensors) elements = std::max(elements, tensors[tensor].elements());
@@ -66,11 +64,13 @@ bool CoreWork::Reserve(const Tiling& tiling, const std::vector<OutputTarget>& ta
   tiling_ = tiling;
   targets_ = targets;
   tiles_.clear();
+  rings_.assign(program.tensors.size(), {});
+  made_.assign(program.tensors.size(), {});
   for (std::vector<Region>& outputs : TilesOf(outputs_, tiling)) {
     Tile& tile = tiles_.emplace_back();
     for (int64_t chunk = 0; chunk < tiling.chunks; ++chunk) {
       tile.tensors.push_back(
-          work_->layer->access.Required(outputs, ChunkPart(*work_->layer, tiling.chunks, chunk)).tensors);
+          work_->layer->access.RequiredTensors(outputs, ChunkPart(*work_->layer, tiling.chunks, chunk)));
     }
     tile.outputs = std::move(outputs);
   }
@@ -80,9 +80,8 @@ bool CoreWork::Reserve(const Tiling& tiling, const std::vector<OutputTarget>& ta
   }
   for (const Segment& segment : work_->layer->segments) {
     for (const te::TensorId made : segment.out) {
-      const auto output = std::find(program.outputs.begin(), program.outputs.end(), made);
-      const bool in_place =
-          output != program.outputs.end() && targets_[output - program.outputs.begin()].local.block != nullptr;
+      const int output = work_->layer->output_of[made];
+      const bool in_place = output != kNone && targets_[output].local.block != nullptr;
       if (!in_place && fits) fits = ReserveRing(made, false, true);
     }
   }
@@ -91,14 +90,14 @@ bool CoreWork::Reserve(const Tiling& tiling, const std::vector<OutputTarget>& ta
 }
 
 void CoreWork::Release() {
-  for (const auto& [tensor, ring] : rings_) {
+  for (const Ring& ring : rings_) {
     for (Block* block : ring.blocks) work_->emitter->Free(block);
   }
   rings_.clear();
 }
 
 Held CoreWork::Turn(te::TensorId tensor, const Region& region) {
-  Ring& ring = rings_.at(tensor);
+  Ring& ring = rings_[tensor];
   if (!ring.box.nothing) ring.current = (ring.current + 1) % ring.blocks.size();
   ring.box = region;
   Block* const block = ring.blocks[ring.current];
@@ -126,7 +125,7 @@ Held CoreWork::Fetch(size_t input, const Region& region) {
     const dsa::Memory here{dsa::Level::kLocal, {0, core_number_}};
     if (piece->block->memory == here && Contains(piece->box, core_[tensor])) return *piece;
   }
-  Ring& ring = rings_.at(tensor);
+  Ring& ring = rings_[tensor];
   const Region& wanted = ring.whole ? core_[tensor] : region;
   if (!ring.box.nothing && Contains(ring.box, wanted)) return {ring.blocks[ring.current], ring.box};
   const Held to = Turn(tensor, wanted);
@@ -141,7 +140,6 @@ Held CoreWork::Fetch(size_t input, const Region& region) {
 
 void CoreWork::EmitSegment(const Tile& tile, size_t number, size_t chunk) {
   const Layer& layer = *work_->layer;
-  const te::Program& program = layer.access.program();
   const Segment& segment = layer.segments[number];
   const std::vector<Region>& tensors = tile.tensors[chunk];
   // An instance may need only some outputs of a layer (a Split).
@@ -152,55 +150,45 @@ void CoreWork::EmitSegment(const Tile& tile, size_t number, size_t chunk) {
                      : segment.unit == SegmentUnit::kGather ? dsa::Kind::kLoad
                                                             : dsa::Kind::kVector;
   computation.core = core_number_;
-  computation.unit = work_->units[number];
+  computation.unit = &work_->units[number];
   computation.expression = work_->expressions[number];
-  computation.work = segment.Work(program, tensors);
+  computation.work = segment.Work(tensors);
   if (number == 0 && tiling_.chunks > 1) {
     computation.reduce = ChunkPart(layer, tiling_.chunks, static_cast<int64_t>(chunk)).range;
     computation.work *= static_cast<double>(computation.reduce.length()) / static_cast<double>(layer.chunk_extent);
     computation.accumulate = chunk > 0;
   }
-  std::vector<Emitter::Operand> tables, others;
-  for (size_t i = 0; i < segment.in.size(); ++i) {
-    const te::TensorId tensor = segment.in[i];
-    const Region& region = tensors[tensor];
-    if (region.elements() == 0) continue;
-    Emitter::Operand operand;
-    operand.region = region;
-    operand.input = static_cast<int>(i);
-    const auto input = std::find(program.inputs.begin(), program.inputs.end(), tensor);
-    if (segment.table[i]) {
-      operand.held = *work_->inputs[input - program.inputs.begin()].sources[0];
-    } else if (input != program.inputs.end()) {
-      operand.held = Fetch(static_cast<size_t>(input - program.inputs.begin()), region);
-    } else {
-      operand.held = made_.at(tensor);
+  // Tables stand before other operands.
+  for (const bool tables : {true, false}) {
+    for (size_t i = 0; i < segment.in.size(); ++i) {
+      const te::TensorId tensor = segment.in[i];
+      const Region& region = tensors[tensor];
+      if (segment.table[i] != tables || region.elements() == 0) continue;
+      const int input = layer.input_of[tensor];
+      computation.operands.push_back({tables           ? *work_->inputs[input].sources[0]
+                                      : input != kNone ? Fetch(static_cast<size_t>(input), region)
+                                                       : made_[tensor],
+                                      &region, static_cast<int>(i)});
     }
-    (segment.table[i] ? tables : others).push_back(std::move(operand));
   }
-  computation.operands = std::move(tables);
-  computation.operands.insert(computation.operands.end(), others.begin(), others.end());
   for (const te::TensorId tensor : segment.out) {
-    const auto output = std::find(program.outputs.begin(), program.outputs.end(), tensor);
-    const OutputTarget* target =
-        output == program.outputs.end() ? nullptr : &targets_[output - program.outputs.begin()];
-    const bool in_place = target != nullptr && target->local.block != nullptr;
-    if (chunk == 0) made_[tensor] = in_place ? target->local : Turn(tensor, tensors[tensor]);
-    computation.results.push_back({made_.at(tensor), tensors[tensor], 0});
+    const int output = layer.output_of[tensor];
+    const bool in_place = output != kNone && targets_[output].local.block != nullptr;
+    if (chunk == 0) made_[tensor] = in_place ? targets_[output].local : Turn(tensor, tensors[tensor]);
+    computation.results.push_back({made_[tensor], &tensors[tensor], 0});
   }
   work_->emitter->Compute(computation);
   if (number == 0 && static_cast<int64_t>(chunk) + 1 < tiling_.chunks) return;
   for (const te::TensorId tensor : segment.out) {
-    const auto output = std::find(program.outputs.begin(), program.outputs.end(), tensor);
-    if (output == program.outputs.end()) continue;
-    const OutputTarget& target = targets_[output - program.outputs.begin()];
-    if (target.local.block == nullptr) work_->emitter->Copy(made_.at(tensor), target.away, tensors[tensor]);
+    const int output = layer.output_of[tensor];
+    if (output == kNone) continue;
+    const OutputTarget& target = targets_[output];
+    if (target.local.block == nullptr) work_->emitter->Copy(made_[tensor], target.away, tensors[tensor]);
   }
 }
 
 void CoreWork::EmitChunk(size_t number, size_t chunk) {
   const Tile& tile = tiles_[number];
-  if (chunk == 0) made_.clear();
   EmitSegment(tile, 0, chunk);
   if (chunk + 1 < tile.tensors.size()) return;
   for (size_t segment = 1; segment < work_->layer->segments.size(); ++segment) EmitSegment(tile, segment, 0);

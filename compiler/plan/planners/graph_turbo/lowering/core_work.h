@@ -2,10 +2,10 @@
 #ifndef FUSION_COMPILER_PLAN_PLANNERS_GRAPH_TURBO_LOWERING_CORE_WORK_H_
 #define FUSION_COMPILER_PLAN_PLANNERS_GRAPH_TURBO_LOWERING_CORE_WORK_H_
 
-#include <map>
 #include <string>
 #include <vector>
 
+#include "absl/container/inlined_vector.h"
 #include "compiler/plan/planners/graph_turbo/lowering/parts.h"
 #include "compiler/plan/planners/graph_turbo/lowering/tiling.h"
 
@@ -68,7 +68,7 @@ class CoreWork {
  private:
   // Blocks that hold different boxes of one tensor in turn.
   struct Ring {
-    std::vector<Block*> blocks;
+    absl::InlinedVector<Block*, 2> blocks;
     size_t current = 0;
     Region box;  // that the current block holds; `nothing` before the first
     bool whole = false;
@@ -91,8 +91,8 @@ class CoreWork {
   Tiling tiling_;
   std::vector<OutputTarget> targets_;
   std::vector<Tile> tiles_;
-  std::map<te::TensorId, Ring> rings_;
-  std::map<te::TensorId, Held> made_;  // by the segments of the tile at hand
+  std::vector<Ring> rings_;  // by tensor; one without blocks is not reserved
+  std::vector<Held> made_;   // by tensor: of the segments of the tile at hand
 };
 
 }  // namespace fusion::graph_turbo

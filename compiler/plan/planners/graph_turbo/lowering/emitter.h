@@ -6,12 +6,17 @@
 #include <cstdint>
 #include <deque>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "absl/container/inlined_vector.h"
+#include "absl/types/span.h"
 #include "compiler/plan/planners/graph_turbo/access_map.h"
 #include "compiler/plan/planners/graph_turbo/lowering/memory_space.h"
 #include "runtime/devices/dsa_sim/machine.h"
+#include "runtime/devices/dsa_sim/order.h"
 #include "runtime/devices/dsa_sim/program.h"
+#include "runtime/devices/dsa_sim/workload.h"
 
 namespace fusion::graph_turbo {
 
@@ -32,8 +37,9 @@ struct Held {
 
 class Emitter {
  public:
-  // `machine` outlives the emitter.
-  Emitter(const dsa::Machine& machine, const std::string& name, DType dtype);
+  // `machine` outlives the emitter. Without `instructions` the program has no buffers and no instructions, and only its
+  // workload is made.
+  Emitter(const dsa::Machine& machine, const std::string& name, DType dtype, bool instructions = true);
 
   int64_t element_bytes() const { return DTypeBytes(dtype_); }
   // A block of the GB or of a core's LB; nullptr where there is no room.
@@ -52,18 +58,19 @@ class Emitter {
 
   struct Operand {
     Held held;
-    Region region;
+    const Region* region = nullptr;
     int input = 0;  // of the expression
   };
   struct Computation {
     dsa::Kind kind = dsa::Kind::kVector;  // kMatrix, kVector, or kLoad for a gather
     int core = 0;
-    std::string unit;
+    const std::string* unit = nullptr;
     int expression = 0;
     double work = 0;
     bool accumulate = false;
     Range reduce;  // empty: all
-    std::vector<Operand> results, operands;
+    absl::InlinedVector<Operand, 2> results;
+    absl::InlinedVector<Operand, 4> operands;
   };
   void Compute(const Computation& computation);
   void Sync();
@@ -71,23 +78,33 @@ class Emitter {
   // Adds an expression and returns its number.
   int AddExpression(const std::string& name, const std::string& text);
   const dsa::Program& program() const { return program_; }
-  dsa::Program Take() { return std::move(program_); }
+  const dsa::Workload& workload() const { return workload_; }
+  // Hands over the program and its workload.
+  std::pair<dsa::Program, dsa::Workload> Take() && { return {std::move(program_), std::move(workload_)}; }
 
  private:
   Block* NewBlock(const dsa::Memory& memory, const MemorySpace::Range& range, const std::string& name, int64_t elements,
                   bool input, bool output);
   static dsa::Slice SliceOf(const Held& held, const Region& region);
-  void Add(dsa::Instruction instruction, const std::vector<Block*>& reads, const std::vector<Block*>& writes);
+  // Adds a task with the dependences that its blocks ask for; these stay in after_.
+  void Add(const dsa::Workload::Task& task, absl::Span<Block* const> reads, absl::Span<Block* const> writes);
+  int UnitNumber(const std::string& name) const;
 
   const dsa::Machine& machine_;
+  const dsa::Engines engines_;
   const DType dtype_;
+  const bool instructions_;
   std::string copy_unit_;
   dsa::Program program_;
+  dsa::Workload workload_;
   MemorySpace global_;
   std::vector<MemorySpace> local_;
   int64_t ddr_bytes_ = 0;
   std::deque<Block> blocks_;
   int last_sync_ = -1;
+  std::vector<int> after_;  // of the last instruction
+  // Scratch: by engine, the last instruction to wait for, and the engines where there is one.
+  std::vector<int> last_of_engine_, waited_;
 };
 
 }  // namespace fusion::graph_turbo

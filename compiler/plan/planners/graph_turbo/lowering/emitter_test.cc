@@ -12,7 +12,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 
-Region RegionOf(std::vector<Range> ranges) { return {false, std::move(ranges)}; }
+Region RegionOf(const std::vector<Range>& ranges) { return {false, {ranges.begin(), ranges.end()}}; }
 
 TEST(Emitter, ABlockThatIsWrittenAnewWaitsForItsReaders) {
   const dsa::Machine machine = dsa::SmallMachine();

@@ -133,27 +133,44 @@ bool IsMatrixProduct(const te::Te& te) {
   return of_a && of_b;
 }
 
-double Segment::Work(const te::Program& layer, const std::vector<Region>& tensors) const {
+double Segment::Work(const std::vector<Region>& tensors) const {
   double work = 0;
-  for (const int t : tes) {
-    const te::Te& te = layer.tes[t];
-    double needed = 0, whole = 1;
-    for (const te::TensorId output : te.outputs) {
-      needed = std::max(needed, static_cast<double>(tensors[output].elements()));
-    }
+  for (const WholeWork& te : whole) {
     if (te.routine) {
       for (const te::TensorId output : te.outputs) work += static_cast<double>(tensors[output].elements());
       continue;
     }
-    const te::WorkCount count = te::CountWork(te);
-    for (const te::Axis& axis : te.axes) whole *= static_cast<double>(axis.extent);
-    if (whole == 0) continue;
-    const double all =
-        unit == SegmentUnit::kMatrix ? count.elements : std::max(count.elements, count.fma + count.special);
-    work += all * needed / whole;
+    if (te.elements == 0) continue;
+    double needed = 0;
+    for (const te::TensorId output : te.outputs) {
+      needed = std::max(needed, static_cast<double>(tensors[output].elements()));
+    }
+    work += te.work * needed / te.elements;
   }
   return work;
 }
+
+namespace {
+
+Segment::WholeWork WholeWorkOf(const te::Te& te, SegmentUnit unit) {
+  Segment::WholeWork whole;
+  whole.outputs = te.outputs;
+  whole.routine = te.routine.has_value();
+  if (whole.routine) return whole;
+  const te::WorkCount count = te::CountWork(te);
+  for (const te::Axis& axis : te.axes) whole.elements *= static_cast<double>(axis.extent);
+  whole.work = unit == SegmentUnit::kMatrix ? count.elements : std::max(count.elements, count.fma + count.special);
+  return whole;
+}
+
+std::vector<int> NumbersOf(const std::vector<te::TensorId>& tensors, size_t count) {
+  std::vector<int> numbers(count, kNone);
+  // The first, where a tensor is there twice.
+  for (size_t k = tensors.size(); k-- > 0;) numbers[tensors[k]] = static_cast<int>(k);
+  return numbers;
+}
+
+}  // namespace
 
 Layer MakeLayer(const Op& op) {
   const te::Program split = SplitThen(op.access.program());
@@ -171,6 +188,9 @@ Layer MakeLayer(const Op& op) {
     if (joins && unit == SegmentUnit::kSpecial) segments.back().unit = unit;
     segments.back().tes.push_back(t);
   }
+  for (Segment& segment : segments) {
+    for (const int t : segment.tes) segment.whole.push_back(WholeWorkOf(split.tes[t], segment.unit));
+  }
   std::set<te::TensorId> read_later(split.outputs.begin(), split.outputs.end());
   for (auto segment = segments.rbegin(); segment != segments.rend(); ++segment) {
     MakeExpression(split, &*segment, read_later);
@@ -182,6 +202,8 @@ Layer MakeLayer(const Op& op) {
     read_later.insert(segment->in.begin(), segment->in.end());
   }
   Layer layer{AccessMap(split), std::move(segments), -1, 1};
+  layer.input_of = NumbersOf(split.inputs, split.tensors.size());
+  layer.output_of = NumbersOf(split.outputs, split.tensors.size());
   if (!layer.segments.empty() && layer.segments[0].unit == SegmentUnit::kMatrix) {
     const std::vector<te::Axis>& axes = split.tes[layer.segments[0].tes[0]].reduction->axes;
     if (!axes.empty() && split.tes[layer.segments[0].tes[0]].reduction->pred.empty()) {

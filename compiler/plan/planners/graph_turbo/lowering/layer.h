@@ -27,8 +27,16 @@ struct Segment {
   std::vector<te::TensorId> out;
   std::vector<bool> table;  // parallel to `in`: of a gather, a weight that is read at addresses from data
 
+  // The work of a tensor expression as a whole. That of a part is its share of the elements.
+  struct WholeWork {
+    std::vector<te::TensorId> outputs;  // of the layer's program
+    double work = 0, elements = 1;
+    bool routine = false;  // its work is the number of elements that it makes
+  };
+  std::vector<WholeWork> whole = {};  // parallel to `tes`
+
   // The work of its unit for these parts of the layer's tensors: multiply-adds, or scalar operations.
-  double Work(const te::Program& layer, const std::vector<Region>& tensors) const;
+  double Work(const std::vector<Region>& tensors) const;
 };
 
 struct Layer {
@@ -38,6 +46,8 @@ struct Layer {
   // The reduction axis that can be taken in parts, whose products are added up; -1: none. It belongs to segment 0.
   int chunk_axis = -1;
   int64_t chunk_extent = 1;
+  // By tensor of the program: the number among its inputs and among its outputs, or kNone.
+  std::vector<int> input_of = {}, output_of = {};
 };
 
 Layer MakeLayer(const Op& op);

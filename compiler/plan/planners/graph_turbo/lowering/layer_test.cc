@@ -32,8 +32,8 @@ TEST(MakeLayer, AProductIsTheMatrixUnitsAndTheRestTheVectorUnits) {
   EXPECT_EQ(layer.segments[1].tes.size(), 2u);
   EXPECT_EQ(layer.chunk_extent, 32);
   const std::vector<Region> tensors = layer.access.Required({WholeRegion({8, 24})}).tensors;
-  EXPECT_EQ(layer.segments[0].Work(layer.access.program(), tensors), 8 * 24 * 32);
-  EXPECT_GE(layer.segments[1].Work(layer.access.program(), tensors), 8 * 24);
+  EXPECT_EQ(layer.segments[0].Work(tensors), 8 * 24 * 32);
+  EXPECT_GE(layer.segments[1].Work(tensors), 8 * 24);
 }
 
 TEST(MakeLayer, AProductWithoutReuseIsAVectorUnits) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <tuple>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -52,7 +53,7 @@ class Lowerer {
       RETURN_IF_ERROR(Annotate(LowerStep(s), state_.graph.tensors[op.outputs[0]].name));
       if (!state_.options.across_layers) state_.emitter.Sync();
     }
-    state_.lowered.program = state_.emitter.Take();
+    std::tie(state_.lowered.program, state_.lowered.workload) = std::move(state_.emitter).Take();
     return std::move(state_.lowered);
   }
 

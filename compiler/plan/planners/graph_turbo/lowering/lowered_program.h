@@ -9,6 +9,7 @@
 #include "compiler/plan/planners/graph_turbo/binding.h"
 #include "compiler/te/program/program.h"
 #include "runtime/devices/dsa_sim/program.h"
+#include "runtime/devices/dsa_sim/workload.h"
 
 namespace fusion::graph_turbo {
 
@@ -21,6 +22,9 @@ struct LowerOptions {
   // Weights of later layers are brought into the GB while earlier ones compute, and layers overlap (section 4.4).
   // Otherwise a sync ends each layer.
   bool across_layers = true;
+  // The program itself is made; otherwise its workload alone, which is enough to time it and takes much less time and
+  // memory.
+  bool instructions = true;
 };
 
 // An input of the program, a buffer in DDR.
@@ -41,7 +45,8 @@ struct ResultCounts {
 };
 
 struct LoweredProgram {
-  dsa::Program program;
+  dsa::Program program;  // without buffers and instructions where the options ask for the workload alone
+  dsa::Workload workload;
   std::vector<te::Program> expressions;  // parallel to the program's
   std::vector<ProgramInput> inputs;
   std::vector<ProgramOutput> outputs;

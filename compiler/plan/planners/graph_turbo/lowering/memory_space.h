@@ -8,6 +8,8 @@
 #include <utility>
 #include <vector>
 
+#include "absl/container/inlined_vector.h"
+
 namespace fusion::graph_turbo {
 
 // Instructions to wait for: of each engine the last one, which its earlier ones precede.
@@ -15,10 +17,12 @@ class Waits {
  public:
   void Add(int engine, int instruction);
   void Merge(const Waits& other);
-  const std::vector<std::pair<int, int>>& list() const { return list_; }  // engine, instruction
+  void Clear() { list_.clear(); }
+  using List = absl::InlinedVector<std::pair<int, int>, 4>;
+  const List& list() const { return list_; }  // engine, instruction
 
  private:
-  std::vector<std::pair<int, int>> list_;
+  List list_;
 };
 
 class MemorySpace {

@@ -27,7 +27,7 @@ MemoryState::MemoryState(const OpGraph& graph, const std::vector<Step>& steps, c
       machine(machine),
       units(units),
       options(options),
-      emitter(machine, "model", options.dtype),
+      emitter(machine, "model", options.dtype, options.instructions),
       weights(&emitter),
       layers(graph.ops.size()),
       parts(steps.size()) {
@@ -168,7 +168,7 @@ bool MemoryState::InUse(const Part& part, int s) {
 void MemoryState::Stage(int s) {
   const Step& step = steps[s];
   const Op& op = graph.ops[step.op];
-  const std::vector<Region> needed = LayerOf(step.op).access.Required(step.outputs).tensors;
+  const std::vector<Region> needed = LayerOf(step.op).access.RequiredTensors(step.outputs);
   staged.clear();
   for (size_t k = 0; k < op.inputs.size(); ++k) {
     if (op.inputs[k] == kNone || IsEmpty(step.op, k)) continue;

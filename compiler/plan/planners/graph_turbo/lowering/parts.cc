@@ -18,7 +18,12 @@ Region Intersect(const Region& a, const Region& b) {
 
 bool Contains(const Region& whole, const Region& part) {
   if (part.nothing) return true;
-  return Intersect(whole, part) == part;
+  if (whole.nothing) return false;
+  for (size_t d = 0; d < part.ranges.size(); ++d) {
+    const Range &outer = whole.ranges[d], &inner = part.ranges[d];
+    if (inner.begin < outer.begin || inner.end > outer.end || inner.begin >= inner.end) return false;
+  }
+  return true;
 }
 
 void Gather(Emitter* emitter, const std::vector<const Held*>& pieces, const Held& to, const Region& region) {

@@ -7,7 +7,7 @@
 namespace fusion::graph_turbo {
 namespace {
 
-Region RegionOf(std::vector<Range> ranges) { return {false, std::move(ranges)}; }
+Region RegionOf(const std::vector<Range>& ranges) { return {false, {ranges.begin(), ranges.end()}}; }
 
 class PartsTest : public ::testing::Test {
  protected:

@@ -58,7 +58,7 @@ class TilingSearch {
  public:
   TilingSearch(const TilingRequest& request, const CoreRates& rates)
       : request_(request), rates_(rates), layer_(*request.layer), read_(ReadInLb(layer_)) {
-    core_ = layer_.access.Required(request.outputs).tensors;
+    core_ = layer_.access.RequiredTensors(request.outputs);
     const std::vector<te::TensorId>& outputs = layer_.access.program().outputs;
     for (const Segment& segment : layer_.segments) {
       for (const te::TensorId made : segment.out) {
@@ -175,7 +175,7 @@ class TilingSearch {
     const std::vector<Region> piece = PieceOfOutputs(request_.outputs, tiling->factors, middle);
     if (piece.empty()) return false;
     const ReductionPart part = ChunkPart(layer_, tiling->chunks, tiling->chunks / 2);
-    const std::vector<Region> tensors = layer_.access.Required(piece, part).tensors;
+    const std::vector<Region> tensors = layer_.access.RequiredTensors(piece, part);
     // Which inputs change along which dimension?
     const size_t inputs = request_.resident.size();
     std::vector<std::vector<bool>> changes(inputs, std::vector<bool>(tiling->factors.size(), false));
@@ -185,7 +185,7 @@ class TilingSearch {
       std::vector<int64_t> other = middle;
       other[d] = middle[d] == 0 ? 1 : 0;
       const std::vector<Region> moved =
-          layer_.access.Required(PieceOfOutputs(request_.outputs, tiling->factors, other), part).tensors;
+          layer_.access.RequiredTensors(PieceOfOutputs(request_.outputs, tiling->factors, other), part);
       for (size_t k = 0; k < inputs; ++k) {
         const te::TensorId t = layer_.access.program().inputs[k];
         changes[k][d] = !(moved[t] == tensors[t]);
@@ -256,7 +256,7 @@ double UnitCycles(const Layer& layer, const std::vector<Region>& tensors, const 
     const double rate = segment.unit == SegmentUnit::kMatrix   ? rates.matrix
                         : segment.unit == SegmentUnit::kVector ? rates.vector
                                                                : rates.special;
-    cycles += segment.Work(layer.access.program(), tensors) / rate;
+    cycles += segment.Work(tensors) / rate;
   }
   return cycles;
 }

@@ -50,9 +50,11 @@ absl::StatusOr<bool> HasInstances(const std::string& variant) {
 }
 
 absl::StatusOr<LoweredProgram> LowerSteps(const OpGraph& graph, const std::vector<Step>& steps,
-                                          const std::string& variant, const dsa::Machine& machine, DType dtype) {
+                                          const std::string& variant, const dsa::Machine& machine, DType dtype,
+                                          bool instructions) {
   ASSIGN_OR_RETURN(const Variant found, Find(variant));
-  return LowerToProgram(graph, steps, machine, {dtype, found.results, found.spill_to_global, found.across_layers});
+  return LowerToProgram(graph, steps, machine,
+                        {dtype, found.results, found.spill_to_global, found.across_layers, instructions});
 }
 
 absl::StatusOr<LoweredProgram> LowerVariant(const OpGraph& graph, const std::string& variant, const Cluster& cluster,

@@ -27,9 +27,10 @@ absl::StatusOr<std::vector<Step>> StepsOfVariant(const OpGraph& graph, const std
 // Are its steps those of a plan's instances? All such variants of a graph have the same steps, and all others, too.
 absl::StatusOr<bool> HasInstances(const std::string& variant);
 
-// `machine` is of one cluster. `steps` are the variant's.
+// `machine` is of one cluster. `steps` are the variant's. Without `instructions`: LowerOptions.
 absl::StatusOr<LoweredProgram> LowerSteps(const OpGraph& graph, const std::vector<Step>& steps,
-                                          const std::string& variant, const dsa::Machine& machine, DType dtype);
+                                          const std::string& variant, const dsa::Machine& machine, DType dtype,
+                                          bool instructions = true);
 absl::StatusOr<LoweredProgram> LowerVariant(const OpGraph& graph, const std::string& variant, const Cluster& cluster,
                                             const dsa::Machine& machine, DType dtype);
 

@@ -41,5 +41,41 @@ TEST(Variants, FasterMemoriesAreNoSlower) {
   EXPECT_LT(cycles["graph_turbo"], cycles["instances"]);
 }
 
+void ExpectEqual(const dsa::Workload& a, const dsa::Workload& b, const std::string& variant) {
+  ASSERT_EQ(a.size(), b.size()) << variant;
+  for (size_t i = 0; i < a.size(); ++i) {
+    ASSERT_EQ(a.task(i), b.task(i)) << variant << " " << i;
+    ASSERT_EQ(a.Waits(i), b.Waits(i)) << variant << " " << i;
+  }
+}
+
+// The workload is that of the program, whether the program is made or not.
+TEST(Variants, AWorkloadNeedsNoProgram) {
+  const dsa::Machine machine = OneCluster(*dsa::StoredMachine("stcp920"));
+  const OpGraph graph = OpGraphFromText(R"(graph g(%ids: i64[8, 6]) {
+    %table: f32[400, 512] = const #3d0000003d000000
+    %w: f32[512, 512] = const #3d0000003e000000
+    %e: f32[8, 6, 512] = Gather(%table, %ids) {axis = 0}
+    %m: f32[8, 6, 512] = MatMul(%e, %w)
+    %y: f32[8, 6, 512] = Softmax(%m) {axis = -1}
+    return %y
+  })",
+                                        2);
+  Cluster cluster;
+  cluster.local_bytes = 8 << 10;
+  for (const std::string& variant : VariantNames()) {
+    const auto steps = StepsOfVariant(graph, variant, cluster);
+    ASSERT_TRUE(steps.ok());
+    const auto program = LowerSteps(graph, *steps, variant, machine, DType::kF16);
+    ASSERT_TRUE(program.ok()) << program.status().message();
+    const auto alone = LowerSteps(graph, *steps, variant, machine, DType::kF16, /*instructions=*/false);
+    ASSERT_TRUE(alone.ok());
+    EXPECT_TRUE(alone->program.instructions.empty() && alone->program.buffers.empty());
+    EXPECT_GT(program->program.instructions.size(), 20u);
+    ExpectEqual(program->workload, dsa::Workload(machine, program->program), variant);
+    ExpectEqual(alone->workload, program->workload, variant);
+  }
+}
+
 }  // namespace
 }  // namespace fusion::graph_turbo
