@@ -42,7 +42,7 @@ struct Options {
   bool literal = false, text = false, without_weights = false;
   std::vector<std::string> simulate;
   std::vector<double> rates = {1};
-  double weights_share = 0.125;
+  std::vector<double> weights_shares = {0.125};
   std::string numbers, program;
   bool check = false;
 };
@@ -107,40 +107,71 @@ double SecondsSince(std::chrono::steady_clock::time_point start) {
 
 DType FloatType(int64_t bytes) { return bytes == 2 ? DType::kF16 : DType::kF32; }
 
-// Lowers each variant and counts its cycles, with all assumed rates multiplied by each of the factors.
+// Lowers the steps and counts the program's cycles, with all assumed rates multiplied by each of the factors.
+absl::StatusOr<nlohmann::ordered_json> SimulateSteps(const graph_turbo::OpGraph& op_graph, const std::string& variant,
+                                                     const std::vector<graph_turbo::Step>& steps,
+                                                     const dsa::Machine& machine, const Options& options) {
+  const auto start = std::chrono::steady_clock::now();
+  const bool instructions = options.check || !options.program.empty();
+  ASSIGN_OR_RETURN(
+      const graph_turbo::LoweredProgram lowered,
+      graph_turbo::LowerSteps(op_graph, steps, variant, machine, FloatType(options.float_bytes), instructions));
+  nlohmann::ordered_json report = {{"lowering_s", SecondsSince(start)}, {"instructions", lowered.workload.size()}};
+  if (options.check) {
+    RETURN_IF_ERROR(dsa::CheckOperands(machine, lowered.program));
+    RETURN_IF_ERROR(dsa::CheckAccesses(machine, lowered.program));
+  }
+  for (const double rate : options.rates) {
+    const auto timing_start = std::chrono::steady_clock::now();
+    nlohmann::ordered_json timing = TimingJson(dsa::TimeProgram(machine.WithAssumedRates(rate), lowered.workload));
+    timing["assumed_rates"] = rate;
+    timing["timing_s"] = SecondsSince(timing_start);
+    report["timings"].push_back(std::move(timing));
+  }
+  if (!options.program.empty()) std::ofstream(options.program) << dsa::Print(lowered.program);
+  return report;
+}
+
+// By variant: a simulation, or, of those with instances, one for each of the shares of the LBs that plans keep for
+// weights. Programs that are alike are counted once.
 absl::StatusOr<nlohmann::ordered_json> Simulate(const graph_turbo::OpGraph& op_graph,
                                                 const graph_turbo::Cluster& cluster, const dsa::Machine& machine,
                                                 const Options& options) {
+  struct Known {
+    std::string variant;
+    const std::vector<graph_turbo::Step>* steps = nullptr;
+    nlohmann::ordered_json report;
+  };
+  std::vector<Known> known;
+  // By share; -1: without instances.
+  std::map<double, std::vector<graph_turbo::Step>> steps_of;
   nlohmann::ordered_json simulations = nlohmann::ordered_json::object();
-  std::map<bool, std::vector<graph_turbo::Step>> steps_of;  // with instances, or without
   for (const std::string& variant : options.simulate) {
-    const auto start = std::chrono::steady_clock::now();
     ASSIGN_OR_RETURN(const bool instances, graph_turbo::HasInstances(variant));
-    std::vector<graph_turbo::Step>& steps = steps_of[instances];
-    if (steps.empty()) {
-      ASSIGN_OR_RETURN(steps, graph_turbo::StepsOfVariant(op_graph, variant, cluster));
+    for (const double share : instances ? options.weights_shares : std::vector<double>{-1}) {
+      const auto start = std::chrono::steady_clock::now();
+      const auto [steps, added] = steps_of.try_emplace(share);
+      if (added) {
+        graph_turbo::Cluster with_share = cluster;
+        with_share.weights_share = share;
+        ASSIGN_OR_RETURN(steps->second, graph_turbo::StepsOfVariant(op_graph, variant, with_share));
+      }
+      nlohmann::ordered_json report = {{"planning_s", SecondsSince(start)}};
+      if (instances) report["weights_share"] = share;
+      const Known* equal = nullptr;
+      for (const Known& one : known) {
+        ASSIGN_OR_RETURN(const bool alike, graph_turbo::EqualButForSteps(one.variant, variant));
+        if (alike && (one.steps == &steps->second || *one.steps == steps->second)) equal = &one;
+      }
+      if (equal == nullptr || !options.program.empty()) {
+        auto made = SimulateSteps(op_graph, variant, steps->second, machine, options);
+        RETURN_IF_ERROR(Annotate(made.status(), variant));
+        known.push_back({variant, &steps->second, *std::move(made)});
+        equal = &known.back();
+      }
+      report.update(equal->report);
+      simulations[variant].push_back(std::move(report));
     }
-    const double planning_s = SecondsSince(start);
-    const bool instructions = options.check || !options.program.empty();
-    ASSIGN_OR_RETURN(
-        const graph_turbo::LoweredProgram lowered,
-        graph_turbo::LowerSteps(op_graph, steps, variant, machine, FloatType(options.float_bytes), instructions));
-    nlohmann::ordered_json& report = simulations[variant];
-    report["planning_s"] = planning_s;
-    report["lowering_s"] = SecondsSince(start) - planning_s;
-    report["instructions"] = lowered.workload.size();
-    if (options.check) {
-      RETURN_IF_ERROR(Annotate(dsa::CheckOperands(machine, lowered.program), variant));
-      RETURN_IF_ERROR(Annotate(dsa::CheckAccesses(machine, lowered.program), variant));
-    }
-    for (const double rate : options.rates) {
-      const auto timing_start = std::chrono::steady_clock::now();
-      nlohmann::ordered_json timing = TimingJson(dsa::TimeProgram(machine.WithAssumedRates(rate), lowered.workload));
-      timing["assumed_rates"] = rate;
-      timing["timing_s"] = SecondsSince(timing_start);
-      report["timings"].push_back(std::move(timing));
-    }
-    if (!options.program.empty()) std::ofstream(options.program) << dsa::Print(lowered.program);
   }
   return simulations;
 }
@@ -192,7 +223,7 @@ absl::StatusOr<std::string> Run(const Options& options) {
   graph_turbo::Cluster cluster;
   cluster.cores = machine.cores();
   cluster.local_bytes = machine.GroupOf(0).local_bytes.value;
-  cluster.weights_share = options.weights_share;
+  cluster.weights_share = options.weights_shares[0];
   cluster.literal = options.literal;
   cluster.weights = !options.without_weights;
   cluster.global_bytes = machine.global_bytes.value;
@@ -249,7 +280,9 @@ int Main(int argc, char** argv) {
   app.add_flag("--literal", options.literal, "without the departures from the paper that can be left out");
   app.add_flag("--without-weights", options.without_weights, "plan as if weights caused no traffic");
   app.add_flag("--text", options.text, "print the sub-graphs instead");
-  app.add_option("--weights-share", options.weights_share, "the part of each LB that plans keep for weights")
+  app.add_option("--weights-share", options.weights_shares,
+                 "the part of each LB that plans keep for weights; with --simulate any number of them")
+      ->delimiter(',')
       ->check(CLI::Range(0.0, 0.9));
   app.add_option("--simulate", options.simulate,
                  absl::StrCat("count the cycles of programs of one cluster instead: any of ",

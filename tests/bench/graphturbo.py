@@ -228,10 +228,10 @@ def run(row, options, local_kib, arguments, folder):
     return json.loads(done.stdout) if done.returncode == 0 else {"error": done.stderr.strip()}
 
 
-def simulate(row, options, local_kib, variants, share=SHARES[0]):
-    """By variant: what the simulator says of a batch of one cluster, with each of RATES."""
+def simulate(row, options, local_kib, variants, rates):
+    """By variant: what the simulator says of a batch of one cluster, with each of the rates, by each of SHARES where the variant has instances."""
     with tempfile.TemporaryDirectory() as folder:
-        arguments = ["--simulate", ",".join(variants), "--weights-share", str(share), "--assumed-rates", ",".join(map(str, RATES))]
+        arguments = ["--simulate", ",".join(variants), "--weights-share", ",".join(map(str, SHARES)), "--assumed-rates", ",".join(map(str, rates))]
         return run(row, options, local_kib, arguments, pathlib.Path(folder))
 
 
@@ -240,19 +240,18 @@ def throughputs(row, options, local_kib):
     over SHARES; and what was chosen at the assumed rates."""
     best, chosen = {}, {}
     for batch in sorted({TVM_BATCH[row.label], row.batch}):
-        for share in SHARES:
-            variants = VARIANTS if share == SHARES[0] else VARIANTS[-2:]
-            report = simulate(row._replace(batch=batch), options, local_kib, variants, share)
-            if "error" in report:
-                return report, {}
-            for variant, simulation in report.items():
+        report = simulate(row._replace(batch=batch), options, local_kib, VARIANTS, RATES)
+        if "error" in report:
+            return report, {}
+        for variant, simulations in report.items():
+            for simulation in simulations:
                 for timing in simulation["timings"]:
                     rate = timing["assumed_rates"]
                     throughput = CLUSTERS * batch / timing["seconds"]
                     if throughput > best.get((variant, rate), 0):
                         best[variant, rate] = throughput
                         if rate == 1:
-                            chosen[variant] = {**timing, "batch": batch, "share": share, "instructions": simulation["instructions"]}
+                            chosen[variant] = {**timing, "batch": batch, "share": simulation.get("weights_share"), "instructions": simulation["instructions"]}
     return best, chosen
 
 
@@ -291,8 +290,8 @@ def utilisation(options, only, local_kib):
 
     def fastest(row):
         """The timing of the better of SHARES; None where a program was refused."""
-        reports = [simulate(row, options, local_kib, ["graph_turbo"], share) for share in SHARES]
-        timings = [report["graph_turbo"]["timings"][RATES.index(1)] for report in reports if "error" not in report]
+        report = simulate(row, options, local_kib, ["graph_turbo"], [1])
+        timings = [simulation["timings"][0] for simulation in report.get("graph_turbo", [])]
         return min(timings, key=lambda timing: timing["seconds"], default=None)
 
     rows = [row._replace(batch=batch) for row in chosen_rows(PAPER[:2], only) for batch in (1, 2, 4, 8, 16)]

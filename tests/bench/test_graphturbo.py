@@ -58,10 +58,18 @@ class GraphTurbo(unittest.TestCase):
     def test_programs_are_timed_over_a_range_of_rates(self):
         report = self.report(self.folder / "stages.txt", "--simulate", "tvm_like,graph_turbo", "--check", "--assumed-rates", "0.25,1,4",
                              "--program", self.folder / "program.txt")
-        for simulation in report.values():
+        for (simulation,) in report.values():
             slow, assumed, fast = (timing["seconds"] for timing in simulation["timings"])
             self.assertTrue(slow > assumed > fast > 0)
         self.assertIn("program model for stcp920 {", (self.folder / "program.txt").read_text())
+
+    def test_each_share_is_a_simulation_of_variants_with_instances(self):
+        report = self.report(self.folder / "stages.txt", "--local-bytes", 512, "--simulate", "l1,instances", "--weights-share", "0.125,0.5")
+        self.assertEqual(len(report["l1"]), 1)
+        self.assertEqual([simulation["weights_share"] for simulation in report["instances"]], [0.125, 0.5])
+        # Smaller instances are more of them.
+        less, more = (simulation["instructions"] for simulation in report["instances"])
+        self.assertLess(less, more)
 
     def test_errors_say_what_to_do(self):
         self.assertIn("there are tvm_like, astitch_like", run(self.folder / "stages.txt", "--simulate", "tvm").stderr)

@@ -1,6 +1,6 @@
-// What the time model needs of a program: for each instruction its engine, the work that it asks for, and what it waits
-// for. It is a small part of a program, so that whoever makes a program of millions of instructions only to time it
-// need not make the program itself.
+// A workload is all that the time model needs of a program: for each instruction its engine, the work that it asks for,
+// and what it waits for. It is a small part of a program, so that whoever makes a program of millions of instructions
+// only to time it need not make the program itself.
 #ifndef FUSION_RUNTIME_DEVICES_DSA_SIM_WORKLOAD_H_
 #define FUSION_RUNTIME_DEVICES_DSA_SIM_WORKLOAD_H_
 

@@ -5,6 +5,15 @@
 
 namespace fusion::graph_turbo {
 
+double PanelBytes(const dsa::Machine& machine) {
+  return 8 * machine.dma_startup_cycles.value * machine.ddr_bytes_per_s.value / machine.clock_hz.value;
+}
+
+bool IsInDdr(const LayerInput& input) {
+  const auto in_ddr = [](const Held* piece) { return piece->block->memory.level == dsa::Level::kDdr; };
+  return !input.sources.empty() && std::all_of(input.sources.begin(), input.sources.end(), in_ddr);
+}
+
 CoreWork::CoreWork(LayerWork* work, int core, std::vector<Region> outputs)
     : work_(work), core_number_(core), outputs_(std::move(outputs)) {
   core_ = work_->layer->access.RequiredTensors(outputs_);
@@ -105,20 +114,40 @@ Held CoreWork::Turn(te::TensorId tensor, const Region& region) {
   return {block, region};
 }
 
-Held CoreWork::Streamed(LayerInput* input, const Region& region) {
-  Stream& stream = input->stream;
-  for (const Held& slot : stream.slots) {
-    if (!slot.box.nothing && slot.box == region) return slot;
+// The box of `region` and of what the tiles and chunks behind the one at hand need, as many of them as fit, where it
+// holds nothing else.
+Region CoreWork::PanelFrom(te::TensorId tensor, const Region& region, int64_t most_elements, size_t tile,
+                           size_t chunk) const {
+  Region panel = region, box = region;
+  int64_t needed = region.elements();
+  while (true) {
+    if (++chunk >= tiles_[tile].tensors.size()) {
+      chunk = 0;
+      if (++tile >= tiles_.size()) return panel;
+    }
+    const Region& next = tiles_[tile].tensors[chunk][tensor];
+    if (Contains(box, next)) continue;
+    box.Join(next);
+    needed += next.elements();
+    if (box.elements() > most_elements) return panel;
+    if (box.elements() <= needed) panel = box;
   }
-  Held& slot = stream.slots[stream.next];
-  stream.next = (stream.next + 1) % stream.slots.size();
+}
+
+Held CoreWork::Streamed(size_t input, Stream* stream, const Region& region, size_t tile, size_t chunk) {
+  for (const Held& slot : stream->slots) {
+    if (!slot.box.nothing && Contains(slot.box, region)) return slot;
+  }
+  Held& slot = stream->slots[stream->next];
+  stream->next = (stream->next + 1) % stream->slots.size();
   Emitter::Recycle(slot.block);
-  slot.box = region;
-  Gather(work_->emitter, input->sources, slot, region);
+  const te::TensorId tensor = work_->layer->access.program().inputs[input];
+  slot.box = rings_[tensor].whole ? region : PanelFrom(tensor, region, stream->slot_elements, tile, chunk);
+  Gather(work_->emitter, work_->inputs[input].sources, slot, slot.box);
   return slot;
 }
 
-Held CoreWork::Fetch(size_t input, const Region& region) {
+Held CoreWork::Fetch(size_t input, const Region& region, size_t tile, size_t chunk) {
   LayerInput& known = work_->inputs[input];
   const te::TensorId tensor = work_->layer->access.program().inputs[input];
   for (const Held* piece : known.sources) {
@@ -129,19 +158,19 @@ Held CoreWork::Fetch(size_t input, const Region& region) {
   const Region& wanted = ring.whole ? core_[tensor] : region;
   if (!ring.box.nothing && Contains(ring.box, wanted)) return {ring.blocks[ring.current], ring.box};
   const Held to = Turn(tensor, wanted);
-  if (known.stream.slots.empty()) {
+  const int stream = known.stream_of.empty() ? kNone : known.stream_of[core_number_];
+  if (stream == kNone) {
     Gather(work_->emitter, known.sources, to, wanted);
   } else {
-    const Held slot = Streamed(&known, wanted);
-    work_->emitter->Copy(slot, to, wanted);
+    work_->emitter->Copy(Streamed(input, &known.streams[stream], wanted, tile, chunk), to, wanted);
   }
   return to;
 }
 
-void CoreWork::EmitSegment(const Tile& tile, size_t number, size_t chunk) {
+void CoreWork::EmitSegment(size_t tile, size_t number, size_t chunk) {
   const Layer& layer = *work_->layer;
   const Segment& segment = layer.segments[number];
-  const std::vector<Region>& tensors = tile.tensors[chunk];
+  const std::vector<Region>& tensors = tiles_[tile].tensors[chunk];
   // An instance may need only some outputs of a layer (a Split).
   if (std::all_of(segment.out.begin(), segment.out.end(), [&](te::TensorId out) { return tensors[out].nothing; }))
     return;
@@ -166,7 +195,7 @@ void CoreWork::EmitSegment(const Tile& tile, size_t number, size_t chunk) {
       if (segment.table[i] != tables || region.elements() == 0) continue;
       const int input = layer.input_of[tensor];
       computation.operands.push_back({tables           ? *work_->inputs[input].sources[0]
-                                      : input != kNone ? Fetch(static_cast<size_t>(input), region)
+                                      : input != kNone ? Fetch(static_cast<size_t>(input), region, tile, chunk)
                                                        : made_[tensor],
                                       &region, static_cast<int>(i)});
     }
@@ -187,10 +216,9 @@ void CoreWork::EmitSegment(const Tile& tile, size_t number, size_t chunk) {
   }
 }
 
-void CoreWork::EmitChunk(size_t number, size_t chunk) {
-  const Tile& tile = tiles_[number];
+void CoreWork::EmitChunk(size_t tile, size_t chunk) {
   EmitSegment(tile, 0, chunk);
-  if (chunk + 1 < tile.tensors.size()) return;
+  if (chunk + 1 < tiles_[tile].tensors.size()) return;
   for (size_t segment = 1; segment < work_->layer->segments.size(); ++segment) EmitSegment(tile, segment, 0);
 }
 

@@ -11,18 +11,28 @@
 
 namespace fusion::graph_turbo {
 
-// A weight that does not stay in the GB: its tiles pass through blocks of the GB, which all cores read.
+// An input in DDR passes through the GB in panels, boxes that hold what the next tiles need, as far as
+// a slot has room. The cores that need the same parts at the same time read one stream.
 struct Stream {
-  std::vector<Held> slots;
+  std::vector<Held> slots;  // taken in turn
+  int64_t slot_elements = 0;
   size_t next = 0;
 };
+
+inline constexpr int64_t kStreamSlots = 4;
+// The bytes of a panel whose transfer from DDR takes eight times its start-up.
+double PanelBytes(const dsa::Machine& machine);
 
 struct LayerInput {
   bool weight = false;
   bool table = false;                // is only gathered from DDR
   std::vector<const Held*> sources;  // pieces that hold it
-  Stream stream;
+  std::vector<Stream> streams;
+  std::vector<int> stream_of;  // by core: the stream that it reads, or kNone; empty: no core reads one
 };
+
+// Is all of it in DDR?
+bool IsInDdr(const LayerInput& input);
 
 // The things that the cores of a cluster have in common for one layer of one instance.
 struct LayerWork {
@@ -80,9 +90,11 @@ class CoreWork {
 
   bool ReserveRing(te::TensorId tensor, bool whole, bool made);
   Held Turn(te::TensorId tensor, const Region& region);
-  Held Fetch(size_t input, const Region& region);
-  Held Streamed(LayerInput* input, const Region& region);
-  void EmitSegment(const Tile& tile, size_t segment, size_t chunk);
+  // `tile` and `chunk` are those at hand, for which the input's `region` is needed.
+  Held Fetch(size_t input, const Region& region, size_t tile, size_t chunk);
+  Held Streamed(size_t input, Stream* stream, const Region& region, size_t tile, size_t chunk);
+  Region PanelFrom(te::TensorId tensor, const Region& region, int64_t most_elements, size_t tile, size_t chunk) const;
+  void EmitSegment(size_t tile, size_t segment, size_t chunk);
 
   LayerWork* work_;
   const int core_number_;

@@ -101,7 +101,7 @@ dsa::Slice Emitter::SliceOf(const Held& held, const Region& region) {
 void Emitter::Add(const dsa::Workload::Task& task, absl::Span<Block* const> reads, absl::Span<Block* const> writes) {
   const int engine = task.engine, number = static_cast<int>(workload_.size());
   after_.clear();
-  // Of each other engine the last instruction, and none that a sync covers.
+  // An instruction waits for the last one of each other engine, and for none that a sync covers.
   const auto wait = [&](const Waits& waits) {
     for (const auto& [other, earlier] : waits.list()) {
       if (other == engine || earlier <= last_sync_) continue;

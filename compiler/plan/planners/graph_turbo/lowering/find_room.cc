@@ -18,6 +18,10 @@ RoomFinder::RoomFinder(MemoryState* state) : state_(*state) {
       std::min(machine.mover_bytes_per_cycle.value, machine.global_bytes_per_cycle.value / machine.cores());
   rates_.unit_startup = machine.Unit(state_.units.matrix)->startup_cycles.value;
   rates_.transfer_startup = machine.mover_startup_cycles.value;
+  rates_.ddr_bytes =
+      std::min(machine.dma_bytes_per_cycle.value, machine.ddr_bytes_per_s.value / machine.clock_hz.value);
+  rates_.ddr_startup = machine.dma_startup_cycles.value;
+  rates_.stream_bytes = kStreamSlots * PanelBytes(machine);
 }
 
 Factors RoomFinder::BindingOf(int s, LayerWork* work) {
@@ -57,7 +61,7 @@ Factors RoomFinder::BindingOf(int s, LayerWork* work) {
 }
 
 Tiling RoomFinder::TilingOf(int s, const LayerWork& work, const std::vector<std::unique_ptr<CoreWork>>& cores,
-                            bool local, int64_t budget, bool residents) {
+                            std::optional<dsa::Level> to, int64_t budget, bool residents) {
   const Layer& layer = *work.layer;
   TilingRequest request;
   request.layer = &layer;
@@ -75,16 +79,29 @@ Tiling RoomFinder::TilingOf(int s, const LayerWork& work, const std::vector<std:
     request.resident.push_back(work.inputs[k].table ||
                                (residents && std::all_of(cores.begin(), cores.end(), resident)));
     request.weight.push_back(work.inputs[k].weight);
+    // A stream brings parts from DDR, once for all cores that need the same (Lowerer).
+    const te::TensorId tensor = layer.access.program().inputs[k];
+    std::vector<const Region*> parts;
+    for (const std::unique_ptr<CoreWork>& core : cores) {
+      const Region& needed = core->core_regions()[tensor];
+      const auto same = [&](const Region* part) { return *part == needed; };
+      if (std::none_of(parts.begin(), parts.end(), same)) parts.push_back(&needed);
+    }
+    request.ddr_parts.push_back(IsInDdr(work.inputs[k]) ? static_cast<int>(parts.size()) : 0);
   }
-  request.outputs_have_room = local;
+  request.outputs_have_room = to == dsa::Level::kLocal;
+  request.outputs_leave = to && *to != dsa::Level::kLocal;
+  if (to == dsa::Level::kDdr) request.ddr_outputs = static_cast<int>(cores.size());
   request.element_bytes = state_.emitter.element_bytes();
   request.budget_bytes = budget / 1024 * 1024;
   if (request.budget_bytes == 0) request.budget_bytes = budget;
-  std::vector<int64_t> key = {state_.steps[s].op, local, request.budget_bytes};
+  std::vector<int64_t> key = {state_.steps[s].op, to ? static_cast<int64_t>(*to) : -1, request.budget_bytes};
   for (const Region& output : request.outputs) {
     for (const Range& range : output.ranges) key.push_back(range.length());
   }
   key.insert(key.end(), request.resident.begin(), request.resident.end());
+  key.insert(key.end(), request.ddr_parts.begin(), request.ddr_parts.end());
+  key.push_back(static_cast<int64_t>(cores.size()));
   const auto [known, added] = tilings_.try_emplace(key);
   if (added) known->second = ChooseTiling(request, rates_);
   return known->second;
@@ -115,9 +132,11 @@ bool RoomFinder::Place(int s, LayerWork* work, const std::vector<std::vector<Reg
     }
     // The search looks at one core's part alone, and blocks are rounded up, so that its answer may not fit all cores.
     budget -= budget * tries / 4;
-    const Tiling tiling = TilingOf(s, *work, placement->cores, level == dsa::Level::kLocal, budget, true);
+    // Results that wait in the GB for a transfer to DDR leave the LBs for the GB.
+    const dsa::Level to = level == dsa::Level::kDdr && placement->away_is_staged ? dsa::Level::kGlobal : level;
+    const Tiling tiling = TilingOf(s, *work, placement->cores, to, budget, true);
     least_bytes_ = tiling.bytes;
-    if (!tiling.fits || (choosy && tiling.cycles > Affordable(s, *work, placement->cores, level))) break;
+    if (!tiling.fits || (choosy && tiling.cycles > Affordable(s, *work, placement->cores, to))) break;
     size_t reserved = 0;
     while (reserved < pieces.size() && placement->cores[reserved]->Reserve(tiling, placement->targets[reserved])) {
       ++reserved;
@@ -141,7 +160,8 @@ bool RoomFinder::Place(int s, LayerWork* work, const std::vector<std::vector<Reg
 double RoomFinder::Affordable(int s, const LayerWork& work, const std::vector<std::unique_ptr<CoreWork>>& cores,
                               dsa::Level level) {
   const int64_t capacity = static_cast<int64_t>(state_.machine.groups[0].local_bytes.value);
-  const Tiling empty = TilingOf(s, work, cores, false, capacity, false);
+  const Tiling empty = TilingOf(
+      s, work, cores, level == dsa::Level::kLocal ? std::nullopt : std::optional<dsa::Level>(level), capacity, false);
   double bytes = 0;
   if (level == dsa::Level::kLocal) {
     for (const Region& output : state_.steps[s].outputs) bytes += static_cast<double>(output.elements());
@@ -192,6 +212,8 @@ absl::Status RoomFinder::FindRoom(int s, LayerWork* work, const std::vector<std:
       if (Block* block = state_.NewGlobal(part->region.elements(), s, true)) state_.emitter.Free(block);
     }
     MoveOut(&state_.emitter, state_.NewName(), out, part);
+    // The layer reads it from the GB, in large transfers, and not from DDR tile by tile.
+    if (used_too && part->level == dsa::Level::kDdr) state_.Stage(s);
     state_.FindSources(s, work);
     return true;
   };

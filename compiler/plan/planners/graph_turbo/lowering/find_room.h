@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -35,9 +36,9 @@ class RoomFinder {
   absl::Status FindRoom(int s, LayerWork* work, const std::vector<std::vector<Region>>& pieces, Placement* placement);
 
  private:
-  // Without `residents` no input is taken to be in the LB.
-  Tiling TilingOf(int s, const LayerWork& work, const std::vector<std::unique_ptr<CoreWork>>& cores, bool local,
-                  int64_t budget, bool residents);
+  // Results go to `to`; nullopt: they stay within the budget. Without `residents` no input is taken to be in the LB.
+  Tiling TilingOf(int s, const LayerWork& work, const std::vector<std::unique_ptr<CoreWork>>& cores,
+                  std::optional<dsa::Level> to, int64_t budget, bool residents);
   // False: there is no room, and none is taken. With `choosy`, room in which the layer would take much longer than with
   // an empty LB is none: what is in the LBs is not worth so much time.
   bool Place(int s, LayerWork* work, const std::vector<std::vector<Region>>& pieces, dsa::Level level, bool choosy,

@@ -15,7 +15,6 @@ namespace {
 
 // Layers ahead whose weights are brought into the GB while there is room.
 constexpr int kLookAhead = 6;
-constexpr int64_t kStreamSlots = 4;
 
 absl::StatusOr<Units> UnitsOf(const dsa::Machine& machine) {
   Units units;
@@ -58,27 +57,56 @@ class Lowerer {
   }
 
  private:
-  // Weights that are not in the GB pass through it, if cores need the same parts of them.
+  // Makes streams for inputs in DDR, weights and tensors: they pass through the GB.
   void MakeStreams(int s, const Placement& placement, LayerWork* work) {
     for (size_t k = 0; k < work->inputs.size(); ++k) {
       LayerInput& input = work->inputs[k];
-      input.stream = {};
-      if (!input.weight || input.table || placement.cores.size() < 2) continue;
-      if (input.sources[0]->block->memory.level != dsa::Level::kDdr) continue;
-      if (!(placement.cores[0]->Needed(0, k) == placement.cores[1]->Needed(0, k))) continue;
-      int64_t elements = 0;
-      for (const std::unique_ptr<CoreWork>& core : placement.cores) {
-        elements = std::max(elements, core->LargestBox(k));
-      }
-      while (static_cast<int64_t>(input.stream.slots.size()) < kStreamSlots) {
-        Block* block = state_.NewGlobal(elements, s, false);
+      input.streams.clear();
+      input.stream_of.clear();
+      if (!input.table && IsInDdr(input)) MakeStreamsOf(s, k, placement, &input);
+    }
+  }
+
+  // A stream for all cores that need the same. Its slots have room for a tile's part, and for so much that the start-up
+  // of a transfer from DDR costs little beside it, where the GB has room and the cores need as much. A part that one
+  // core alone needs comes from DDR directly, if its tiles are large enough by themselves.
+  void MakeStreamsOf(int s, size_t k, const Placement& placement, LayerInput* input) {
+    const te::TensorId tensor = state_.LayerOf(state_.steps[s].op).access.program().inputs[k];
+    const int64_t panel_elements = static_cast<int64_t>(PanelBytes(state_.machine)) / state_.emitter.element_bytes();
+    struct Group {
+      std::vector<size_t> cores;
+      int64_t tile_elements = 0, all_elements = 0;  // the largest tile's part, what one core needs of all
+    };
+    std::vector<Group> groups;
+    for (size_t c = 0; c < placement.cores.size(); ++c) {
+      const CoreWork& core = *placement.cores[c];
+      auto group = std::find_if(groups.begin(), groups.end(), [&](const Group& known) {
+        return placement.cores[known.cores[0]]->Needed(0, k) == core.Needed(0, k);
+      });
+      if (group == groups.end()) group = groups.insert(groups.end(), Group());
+      group->cores.push_back(c);
+      group->tile_elements = std::max(group->tile_elements, core.LargestBox(k));
+      group->all_elements = std::max(group->all_elements, core.core_regions()[tensor].elements());
+    }
+    const int64_t room_elements = state_.emitter.LargestFreeGlobal() / state_.emitter.element_bytes() * 3 / 4 /
+                                  (kStreamSlots * static_cast<int64_t>(groups.size()));
+    input->stream_of.assign(placement.cores.size(), kNone);
+    for (const Group& group : groups) {
+      const int64_t wanted = std::min({panel_elements, room_elements, group.all_elements});
+      if (group.cores.size() == 1 && wanted < 2 * group.tile_elements) continue;
+      Stream stream;
+      stream.slot_elements = std::max(wanted, group.tile_elements);
+      while (static_cast<int64_t>(stream.slots.size()) < kStreamSlots) {
+        Block* block = state_.NewGlobal(stream.slot_elements, s, false);
         if (block == nullptr) break;
-        input.stream.slots.push_back({block, {}});
+        stream.slots.emplace_back().block = block;
       }
-      if (input.stream.slots.size() == 1) {
-        state_.emitter.Free(input.stream.slots[0].block);
-        input.stream.slots.clear();
+      if (stream.slots.size() < 2) {
+        for (const Held& slot : stream.slots) state_.emitter.Free(slot.block);
+        continue;
       }
+      for (const size_t core : group.cores) input->stream_of[core] = static_cast<int>(input->streams.size());
+      input->streams.push_back(std::move(stream));
     }
   }
 
@@ -127,10 +155,12 @@ class Lowerer {
     }
     for (const std::unique_ptr<CoreWork>& core : placement.cores) core->Release();
     for (LayerInput& input : work.inputs) {
-      for (const Held& slot : input.stream.slots) state_.emitter.Free(slot.block);
+      for (const Stream& stream : input.streams) {
+        for (const Held& slot : stream.slots) state_.emitter.Free(slot.block);
+      }
     }
     for (const auto& [input, held] : state_.staged) {
-      for (const Held& piece : held) state_.emitter.Free(piece.block);
+      for (const MemoryState::Staged& piece : held) state_.emitter.Free(piece.held.block);
     }
     state_.staged.clear();
     KeepResults(s, &placement);

@@ -8,6 +8,7 @@
 #include "compiler/analysis/interpret.h"
 #include "compiler/plan/planners/graph_turbo/lowering/run_program.h"
 #include "compiler/plan/planners/graph_turbo/lowering/variants.h"
+#include "compiler/plan/planners/graph_turbo/testing/op_graph_from_text.h"
 #include "runtime/base/random_inputs.h"
 #include "runtime/devices/dsa_sim/check.h"
 #include "runtime/devices/dsa_sim/testing/small_machine.h"
@@ -196,6 +197,106 @@ TEST(LowerToProgram, LongSumsAreTakenInParts) {
     return %y
   })",
                 FourCores());
+}
+
+// The loads from DDR of a program.
+struct Loads {
+  int count = 0;
+  double bytes = 0;
+};
+Loads LoadsOf(const std::string& text, const std::string& variant, const dsa::Machine& machine) {
+  const auto graph = ecg::Parse(text);
+  const auto ops = MakeOpGraph(*graph, *LayersOf(*graph), {4});
+  const auto lowered = LowerVariant(*ops, variant, ClusterOf(machine), machine, DType::kF32);
+  EXPECT_TRUE(lowered.ok()) << lowered.status().message();
+  Loads loads;
+  for (size_t i = 0; lowered.ok() && i < lowered->workload.size(); ++i) {
+    const dsa::Workload::Task& task = lowered->workload.task(i);
+    if (task.kind != dsa::Kind::kLoad) continue;
+    ++loads.count;
+    loads.bytes += task.amount;
+  }
+  return loads;
+}
+
+// The weight takes more than half of the GB and does not stay there, and each core needs other columns of it.
+TEST(LowerToProgram, AStreamBringsSeveralTilesAtOnce) {
+  const std::string text = R"(graph g(%x: f32[8, 128]) {
+    %w: f32[128, 80] = const #3d0000003d000000
+    %y: f32[8, 80] = MatMul(%x, %w)
+    return %y
+  })";
+  dsa::Machine machine = FourCores();
+  machine.global_bytes = dsa::Known(64 << 10);
+  machine.dma_startup_cycles = dsa::Known(40);  // panels of 8 * 40 * 8 bytes
+  ExpectNumbers(text, machine);
+  const Loads loads = LoadsOf(text, "l1", machine);
+  EXPECT_EQ(loads.bytes, 8 * 128 * 4 + 128 * 80 * 4);
+  EXPECT_LE(loads.count, 30);
+}
+
+// An operand that leaves the LBs for DDR to make room for its own reader comes back through the GB, once.
+TEST(LowerToProgram, ASpilledOperandIsReadOnce) {
+  const std::string text = R"(graph g(%x: f32[8, 128]) {
+    %w1: f32[128, 128] = const #3d0000003d000000
+    %w2: f32[128, 256] = const #3d0000003e000000
+    %a: f32[8, 128] = MatMul(%x, %w1)
+    %b: f32[8, 256] = MatMul(%a, %w2)
+    return %b
+  })";
+  dsa::Machine machine = FourCores();
+  machine.global_bytes = dsa::Known(256 << 10);
+  machine.dma_startup_cycles = dsa::Known(40);
+  ExpectNumbers(text, machine);
+  const Loads loads = LoadsOf(text, "astitch_like", machine);
+  EXPECT_EQ(loads.bytes, 4 * (8 * 128 + 128 * 128 + 8 * 128 + 128 * 256));
+  EXPECT_LE(loads.count, 32);
+}
+
+// Lowers the steps and lets the simulator check the program.
+void ExpectLegal(const OpGraph& graph, const std::vector<Step>& steps, const dsa::Machine& machine,
+                 const LowerOptions& options) {
+  const auto lowered = LowerToProgram(graph, steps, machine, options);
+  ASSERT_TRUE(lowered.ok()) << lowered.status().message();
+  const absl::Status operands = dsa::CheckOperands(machine, lowered->program);
+  ASSERT_TRUE(operands.ok()) << operands.message();
+  const absl::Status accesses = dsa::CheckAccesses(machine, lowered->program);
+  EXPECT_TRUE(accesses.ok()) << accesses.message();
+}
+
+// A part of a concatenation needs nothing of the other tensor.
+TEST(LowerToProgram, AnInstanceThatReadsSomeInputsOnly) {
+  const OpGraph graph = OpGraphFromText(R"(graph g(%x: f32[4, 8], %z: f32[4, 8]) {
+    %a: f32[4, 8] = Relu(%x)
+    %b: f32[4, 8] = Relu(%z)
+    %c: f32[8, 8] = Concat(%a, %b) {axis = 0}
+    return %c
+  })");
+  const Region half = WholeRegion({4, 8}), below = {false, {{4, 8}, {0, 8}}};
+  ExpectLegal(graph, {{0, {half}, {{}}}, {2, {half}, {{0}, {}}}, {1, {half}, {{}}}, {2, {below}, {{}, {2}}}},
+              FourCores(), {DType::kF32});
+}
+
+// The first row of %a leaves the GB for DDR while %c is there; the second is in the GB.
+TEST(LowerToProgram, PiecesOfTwoLevels) {
+  const OpGraph graph = OpGraphFromText(R"(graph g(%x: f32[2, 1024], %z: f32[1, 5120]) {
+    %w: f32[5120, 2] = const #3d0000003d000000
+    %a: f32[2, 1024] = Relu(%x)
+    %c: f32[1, 5120] = Relu(%z)
+    %d: f32[1, 2] = MatMul(%c, %w)
+    %e: f32[2, 1024] = Exp(%a)
+    return %e, %d
+  })");
+  const auto row = [](int64_t r) { return Region{false, {{r, r + 1}, {0, 1024}}}; };
+  LowerOptions options;
+  options.dtype = DType::kF32;
+  options.results = BufferScope::kGlobal;
+  const std::vector<Step> steps = {{0, {row(0)}, {{}}},
+                                   {1, {WholeRegion({1, 5120})}, {{}}},
+                                   {2, {WholeRegion({1, 2})}, {{1}, {}}},
+                                   {0, {row(1)}, {{}}},
+                                   {3, {WholeRegion({2, 1024})}, {{0, 3}}}};
+  ExpectLegal(graph, steps, FourCores(), options);
 }
 
 TEST(LowerToProgram, WhatLivesLongMakesRoom) {

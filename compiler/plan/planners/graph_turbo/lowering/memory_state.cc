@@ -131,14 +131,13 @@ void MemoryState::FindSources(int s, LayerWork* work) {
       const Weights::Key key{step.op, static_cast<int>(k)};
       for (const Held& piece : weights.InGlobal(key)) input.sources.push_back(&piece);
       if (input.sources.empty()) input.sources.push_back(&weights.InDdr(key));
-    } else if (const auto brought = staged.find(static_cast<int>(k)); brought != staged.end()) {
-      for (const Held& piece : brought->second) input.sources.push_back(&piece);
-    } else if (step.sources[k].empty()) {
-      input.sources.push_back(&ddr.at(op.inputs[k]));
-    } else {
-      for (const int source : step.sources[k]) {
-        for (const Held& piece : PartOf(source, op.inputs[k])->pieces) input.sources.push_back(&piece);
-      }
+      continue;
+    }
+    if (const auto brought = staged.find(static_cast<int>(k)); brought != staged.end()) {
+      for (const Staged& piece : brought->second) input.sources.push_back(&piece.held);
+    }
+    for (const Held* piece : PiecesOf(s, k)) {
+      if (!IsStaged(k, *piece)) input.sources.push_back(piece);
     }
   }
 }
@@ -165,49 +164,70 @@ bool MemoryState::InUse(const Part& part, int s) {
   return false;
 }
 
+std::vector<const Held*> MemoryState::PiecesOf(int s, size_t input) {
+  const Step& step = steps[s];
+  const int tensor = graph.ops[step.op].inputs[input];
+  std::vector<const Held*> pieces;
+  // An instance may need nothing of a tensor: a part of a concatenation, the other tensors.
+  if (graph.tensors[tensor].producer == kNone) pieces.push_back(&ddr.at(tensor));
+  for (const int source : step.sources[input]) {
+    for (const Held& piece : PartOf(source, tensor)->pieces) pieces.push_back(&piece);
+  }
+  return pieces;
+}
+
 void MemoryState::Stage(int s) {
   const Step& step = steps[s];
   const Op& op = graph.ops[step.op];
   const std::vector<Region> needed = LayerOf(step.op).access.RequiredTensors(step.outputs);
-  staged.clear();
   for (size_t k = 0; k < op.inputs.size(); ++k) {
     if (op.inputs[k] == kNone || IsEmpty(step.op, k)) continue;
-    std::vector<const Held*> pieces;
-    bool in_ddr = step.sources[k].empty();
-    if (in_ddr) pieces.push_back(&ddr.at(op.inputs[k]));
-    for (const int source : step.sources[k]) {
-      const Part& part = *PartOf(source, op.inputs[k]);
-      in_ddr = in_ddr || part.level == dsa::Level::kDdr;
-      for (const Held& piece : part.pieces) pieces.push_back(&piece);
-    }
     const Region& region = needed[layers[step.op].layer->access.program().inputs[k]];
-    if (!in_ddr || region.nothing) continue;
     if (static_cast<double>(region.elements() * emitter.element_bytes()) > machine.global_bytes.value / 2) continue;
-    // Only pieces of DDR are staged; those of other levels are copied too, so that the input is in one place.
-    size_t along = 0;
-    while (along < region.ranges.size() && region.ranges[along].length() == 1) ++along;
-    std::vector<Held> made;
-    const int64_t length =
-        along == region.ranges.size()
-            ? 1
-            : PieceLength(region.ranges[along].length(), std::min(kStagedPieces, region.ranges[along].length()));
-    bool room = true;
-    for (int64_t begin = along == region.ranges.size() ? 0 : region.ranges[along].begin; room;) {
-      Region piece = region;
-      if (along < region.ranges.size())
-        piece.ranges[along] = {begin, std::min(begin + length, region.ranges[along].end)};
-      Block* block = NewGlobal(piece.elements(), s, false);
-      room = block != nullptr;
-      if (room) made.push_back({block, piece});
-      begin += length;
-      if (along == region.ranges.size() || begin >= region.ranges[along].end) break;
+    std::vector<const Held*> in_ddr;
+    for (const Held* piece : PiecesOf(s, k)) {
+      if (piece->block->memory.level == dsa::Level::kDdr && !IsStaged(k, *piece)) in_ddr.push_back(piece);
     }
-    if (!room) {
-      for (const Held& held : made) emitter.Free(held.block);
-      continue;
+    for (const Held* piece : in_ddr) {
+      const Region wanted = Intersect(piece->box, region);
+      if (!wanted.nothing) StagePiece(s, k, *piece, wanted, kStagedPieces / static_cast<int64_t>(in_ddr.size()));
     }
-    for (const Held& held : made) Gather(&emitter, pieces, held, held.box);
-    staged[static_cast<int>(k)] = std::move(made);
+  }
+}
+
+bool MemoryState::IsStaged(size_t input, const Held& piece) const {
+  const auto known = staged.find(static_cast<int>(input));
+  return known != staged.end() && std::any_of(known->second.begin(), known->second.end(),
+                                              [&](const Staged& one) { return one.of == piece.block; });
+}
+
+void MemoryState::StagePiece(int s, size_t input, const Held& piece, const Region& wanted, int64_t parts) {
+  size_t along = 0;
+  while (along < wanted.ranges.size() && wanted.ranges[along].length() == 1) ++along;
+  std::vector<Region> boxes;
+  if (along == wanted.ranges.size()) {
+    boxes.push_back(wanted);
+  } else {
+    const Range& whole = wanted.ranges[along];
+    const int64_t length = PieceLength(whole.length(), std::clamp<int64_t>(parts, 1, whole.length()));
+    for (int64_t begin = whole.begin; begin < whole.end; begin += length) {
+      boxes.push_back(wanted);
+      boxes.back().ranges[along] = {begin, std::min(begin + length, whole.end)};
+    }
+  }
+  std::vector<Staged> made;
+  for (const Region& box : boxes) {
+    Block* block = NewGlobal(box.elements(), s, false);
+    if (block == nullptr) {
+      for (const Staged& one : made) emitter.Free(one.held.block);
+      return;
+    }
+    made.push_back({{block, box}, piece.block});
+  }
+  std::vector<Staged>& all = staged[static_cast<int>(input)];
+  for (const Staged& one : made) {
+    emitter.Copy(piece, one.held, one.held.box);
+    all.push_back(one);
   }
 }
 

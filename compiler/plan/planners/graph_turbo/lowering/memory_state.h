@@ -28,6 +28,12 @@ struct MemoryState {
     std::vector<bool> table;  // by input: is only gathered from DDR
   };
 
+  // A part of what a layer reads, in the GB, and the block of DDR that it was copied from.
+  struct Staged {
+    Held held;
+    const Block* of = nullptr;
+  };
+
   // The arguments outlive the state. Puts the model's inputs, its outputs and all weights into DDR.
   MemoryState(const OpGraph& graph, const std::vector<Step>& steps, const dsa::Machine& machine, const Units& units,
               const LowerOptions& options);
@@ -44,7 +50,10 @@ struct MemoryState {
   // Brings the weights of step `s` into the GB while step `now` is at hand, where there is room. For the step at hand,
   // weights that are read later make room; for a later one `spare_bytes` have to be left.
   void BringWeights(int now, int s, int64_t spare_bytes = 0);
-  // Brings what step `s` reads of tensors in DDR into the GB, where there is room.
+  // The pieces that hold an input of step `s` that is no weight.
+  std::vector<const Held*> PiecesOf(int s, size_t input);
+  // Brings what step `s`, the one at hand, reads of pieces in DDR into the GB, where there is room and they are not
+  // there yet.
   void Stage(int s);
   // Fills what the layer of step `s` reads of each input, and where that is at the moment.
   void FindSources(int s, LayerWork* work);
@@ -62,17 +71,20 @@ struct MemoryState {
   const LowerOptions options;
   Emitter emitter;
   Weights weights;
-  std::vector<LayerInfo> layers;            // by operator
-  std::vector<std::vector<Part>> parts;     // by step, then output
-  std::vector<Part*> live;                  // parts that some later step reads
-  std::vector<int> death;                   // by step: the last one that reads its results
-  std::map<int, Held> ddr;                  // by tensor: inputs and outputs of the model
-  std::map<int, std::vector<Held>> staged;  // of the step at hand, by input
+  std::vector<LayerInfo> layers;              // by operator
+  std::vector<std::vector<Part>> parts;       // by step, then output
+  std::vector<Part*> live;                    // parts that some later step reads
+  std::vector<int> death;                     // by step: the last one that reads its results
+  std::map<int, Held> ddr;                    // by tensor: inputs and outputs of the model
+  std::map<int, std::vector<Staged>> staged;  // of the step at hand, by input
   int spills = 0;
   LoweredProgram lowered;
 
  private:
   void AddInputs();
+  bool IsStaged(size_t input, const Held& piece) const;
+  // Brings `wanted` of a piece in DDR, in at most so many parts, or nothing.
+  void StagePiece(int s, size_t input, const Held& piece, const Region& wanted, int64_t parts);
 };
 
 }  // namespace fusion::graph_turbo

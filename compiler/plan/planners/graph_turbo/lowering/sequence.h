@@ -13,6 +13,7 @@ struct Step {
   int op = 0;
   std::vector<Region> outputs;            // parallel to the operator's
   std::vector<std::vector<int>> sources;  // parallel to its inputs: the steps that make it; none for a model's input
+  bool operator==(const Step&) const = default;
 };
 
 // The operators of all instances, in the plan's order.

@@ -199,7 +199,7 @@ class TilingSearch {
       }
     }
     const double tiles = static_cast<double>(Pieces(tiling->factors) * tiling->chunks);
-    double bytes = 0, transfers = 0;
+    double bytes = 0, transfers = 0, ddr = 0;
     for (size_t k = 0; k < inputs; ++k) {
       const te::TensorId t = layer_.access.program().inputs[k];
       if (request_.resident[k] || read_.count(t) == 0) continue;
@@ -215,6 +215,28 @@ class TilingSearch {
       if (whole) times = 1;
       bytes += Rounded(Bytes(box, request_.element_bytes)) * (whole ? 1 : 2);
       transfers += times * (Bytes(box, request_.element_bytes) / rates_.transfer_bytes + rates_.transfer_startup);
+      if (request_.ddr_parts.empty() || request_.ddr_parts[k] == 0) continue;
+      // Between two readings of a box the stream brings what the loops within need.
+      double again = 1, between = Bytes(tensors[t], request_.element_bytes) * (chunked ? tiling->chunks : 1);
+      for (auto d = tiling->loops.rbegin(); d != tiling->loops.rend() && !whole; ++d) {
+        const double factor = static_cast<double>(tiling->factors[*d]);
+        if (changes[k][*d]) {
+          between *= factor;
+        } else if (between > rates_.stream_bytes) {
+          again *= factor;
+        }
+      }
+      ddr += request_.ddr_parts[k] * again * Bytes(core_[t], request_.element_bytes) / rates_.ddr_bytes;
+    }
+    if (request_.outputs_leave) {
+      for (const te::TensorId t : layer_.access.program().outputs) {
+        const double made = Bytes(tensors[t], request_.element_bytes), pieces = Pieces(tiling->factors);
+        if (request_.ddr_outputs > 0) {
+          ddr += pieces * request_.ddr_outputs * (made / rates_.ddr_bytes + rates_.ddr_startup);
+        } else {
+          transfers += pieces * (made / rates_.transfer_bytes + rates_.transfer_startup);
+        }
+      }
     }
     for (const te::TensorId t : made_)
       bytes += Rounded(Bytes(tensors[t], request_.element_bytes)) * (tiles > 1 ? 2 : 1);
@@ -224,7 +246,8 @@ class TilingSearch {
                          (tiles - static_cast<double>(Pieces(tiling->factors))) * rates_.unit_startup;
     tiling->bytes = bytes;
     tiling->fits = bytes <= static_cast<double>(request_.budget_bytes);
-    tiling->cycles = std::max(units, transfers) + 0.1 * std::min(units, transfers);
+    const double longest = std::max({units, transfers, ddr});
+    tiling->cycles = longest + 0.1 * (units + transfers + ddr - longest);
     return true;
   }
 

@@ -17,6 +17,9 @@ struct CoreRates {
   double matrix = 1, vector = 1, special = 1;  // multiply-adds, scalar operations
   double transfer_bytes = 1;                   // into its LB, all cores of the cluster at once
   double unit_startup = 0, transfer_startup = 0;
+  // The cluster's DMA engine serves its cores in turn. So many bytes of a stream from DDR stay in the GB for
+  // a while, for tiles that need them again.
+  double ddr_bytes = 1, ddr_startup = 0, stream_bytes = 0;
 };
 
 // Cuts the parts of all outputs of a layer alike; empty where an output cannot be cut so.
@@ -32,10 +35,14 @@ Factors ChooseBinding(const Layer& layer, const std::vector<Region>& outputs, in
 
 struct TilingRequest {
   const Layer* layer = nullptr;
-  std::vector<Region> outputs;    // the core's part
-  std::vector<bool> resident;     // by input of the layer: needs no room, as it is in the LB or is gathered from DDR
-  std::vector<bool> weight;       // by input
+  std::vector<Region> outputs;  // the core's part
+  std::vector<bool> resident;   // by input of the layer: needs no room, as it is in the LB or is gathered from DDR
+  std::vector<bool> weight;     // by input
+  // By input: how many different parts the cores stream from DDR; 0: it is in the GB or in LBs. Empty: all are.
+  std::vector<int> ddr_parts = {};
   bool outputs_have_room = true;  // outside of the budget
+  bool outputs_leave = false;     // each tile's results leave the LB for the GB or, of so many cores, for DDR
+  int ddr_outputs = 0;
   int64_t element_bytes = 2;
   int64_t budget_bytes = 0;
 };

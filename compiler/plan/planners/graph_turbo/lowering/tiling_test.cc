@@ -37,6 +37,37 @@ TEST(ChooseTiling, TakesTheWholeWhereItFits) {
   EXPECT_EQ(tiling.bytes, 8 * 16 * 4 + 16 * 8 * 4);
 }
 
+// The three resources: the unit takes 64 + 2 cycles, the mover 2 * (512 / 8 + 4), and DDR what follows.
+TEST(ChooseTiling, CountsWhatDdrHasToServe) {
+  const Layer layer = Product(8, 16, 8);
+  CoreRates rates = Rates();
+  rates.ddr_bytes = 2;
+  rates.ddr_startup = 100;
+  TilingRequest request = RequestFor(layer, 8, 8, 4096);
+  EXPECT_DOUBLE_EQ(ChooseTiling(request, rates).cycles, 136 + 0.1 * 66);
+  request.ddr_parts = {0, 4};  // four cores read other columns of the weight
+  EXPECT_DOUBLE_EQ(ChooseTiling(request, rates).cycles, 4 * 512 / 2 + 0.1 * (136 + 66));
+  request.ddr_parts.clear();
+  request.outputs_have_room = false;
+  request.outputs_leave = true;  // to the GB
+  EXPECT_DOUBLE_EQ(ChooseTiling(request, rates).cycles, 136 + 256 / 8 + 4 + 0.1 * 66);
+  request.ddr_outputs = 4;
+  EXPECT_DOUBLE_EQ(ChooseTiling(request, rates).cycles, 4 * (256 / 2 + 100) + 0.1 * (136 + 66));
+}
+
+// Columns change in the outer loop, so that the rows are needed again for each part of them.
+TEST(ChooseTiling, LeavesColumnsWholeWhereTheStreamForgetsTheRows) {
+  const Layer layer = Product(64, 16, 64);
+  CoreRates rates = Rates();
+  rates.ddr_bytes = 0.01;
+  TilingRequest request = RequestFor(layer, 64, 64, 1024);
+  EXPECT_GT(ChooseTiling(request, rates).factors[1], 1);
+  request.ddr_parts = {1, 0};
+  EXPECT_EQ(ChooseTiling(request, rates).factors[1], 1);
+  rates.stream_bytes = 64 * 16 * 4;
+  EXPECT_GT(ChooseTiling(request, rates).factors[1], 1);
+}
+
 TEST(ChooseTiling, CutsUntilOperandsFit) {
   const Layer layer = Product(32, 16, 32);
   for (const int64_t budget : {4096, 2048, 1024, 512}) {

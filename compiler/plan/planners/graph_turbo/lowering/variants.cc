@@ -49,6 +49,12 @@ absl::StatusOr<bool> HasInstances(const std::string& variant) {
   return found.instances;
 }
 
+absl::StatusOr<bool> EqualButForSteps(const std::string& variant, const std::string& other) {
+  ASSIGN_OR_RETURN(const Variant a, Find(variant));
+  ASSIGN_OR_RETURN(const Variant b, Find(other));
+  return a.results == b.results && a.spill_to_global == b.spill_to_global && a.across_layers == b.across_layers;
+}
+
 absl::StatusOr<LoweredProgram> LowerSteps(const OpGraph& graph, const std::vector<Step>& steps,
                                           const std::string& variant, const dsa::Machine& machine, DType dtype,
                                           bool instructions) {

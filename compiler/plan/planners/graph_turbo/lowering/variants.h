@@ -27,6 +27,9 @@ absl::StatusOr<std::vector<Step>> StepsOfVariant(const OpGraph& graph, const std
 // Are its steps those of a plan's instances? All such variants of a graph have the same steps, and all others, too.
 absl::StatusOr<bool> HasInstances(const std::string& variant);
 
+// Are programs of both variants the same, if their steps are?
+absl::StatusOr<bool> EqualButForSteps(const std::string& variant, const std::string& other);
+
 // `machine` is of one cluster. `steps` are the variant's. Without `instructions`: LowerOptions.
 absl::StatusOr<LoweredProgram> LowerSteps(const OpGraph& graph, const std::vector<Step>& steps,
                                           const std::string& variant, const dsa::Machine& machine, DType dtype,

@@ -41,6 +41,14 @@ TEST(Variants, FasterMemoriesAreNoSlower) {
   EXPECT_LT(cycles["graph_turbo"], cycles["instances"]);
 }
 
+TEST(Variants, InstancesAreL1WithOtherSteps) {
+  EXPECT_TRUE(*EqualButForSteps("l1", "instances"));
+  EXPECT_FALSE(*EqualButForSteps("l1", "graph_turbo"));
+  EXPECT_FALSE(*EqualButForSteps("l1", "llb"));
+  EXPECT_FALSE(*EqualButForSteps("l1", "astitch_like"));
+  EXPECT_FALSE(EqualButForSteps("l1", "tvm").ok());
+}
+
 void ExpectEqual(const dsa::Workload& a, const dsa::Workload& b, const std::string& variant) {
   ASSERT_EQ(a.size(), b.size()) << variant;
   for (size_t i = 0; i < a.size(); ++i) {
