@@ -52,6 +52,12 @@ TEST(BadModel, EveryTruncationAndByteFlipIsAnswered) {
   EXPECT_TRUE(ImportBytes(bytes).ok()) << ImportBytes(bytes).status();
 }
 
+TEST(BadModel, MarksOfTheCompiler) {
+  const auto model =
+      ImportText(X() + Y() + NodeText("Mul", {"x", "x"}, {"y"}, "attribute { name: 'rounded' type: INT i: 1 }"));
+  ExpectError(model, StatusCode::kInvalidArgument, {"Mul", "unknown attribute \"rounded\""});
+}
+
 TEST(BadModel, DeepNesting) {
   std::string inner("\x0a\x00", 2);
   for (int i = 0; i < 2000; ++i) {

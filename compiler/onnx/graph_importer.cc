@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "compiler/ecg/rounded.h"
 #include "compiler/onnx/attribute_import.h"
 #include "compiler/onnx/limits.h"
 #include "compiler/onnx/node_order.h"
@@ -194,6 +195,10 @@ absl::StatusOr<std::vector<ImportedValue>> GraphImporter::ImportOperator(onnx::N
   auto [attributes, fresh] = attributes_.emplace(proto, ecg::Attributes());
   if (fresh) {
     for (auto& attribute : *proto->mutable_attribute()) {
+      if (attribute.name() == ecg::kRounded) {  // a mark of the compiler's own
+        return absl::InvalidArgumentError(
+            absl::StrCat(NodeTitle(*proto), ": unknown attribute ", Quoted(attribute.name())));
+      }
       ASSIGN_OR_RETURN(ecg::Attribute value, TakeAttribute(&attribute, NodeTitle(*proto)));
       attributes->second.Set(attribute.name(), std::move(value));
     }

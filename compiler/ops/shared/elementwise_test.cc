@@ -104,6 +104,21 @@ TEST(Unary, TypesAreCheckedByName) {
   EXPECT_THAT(std::string(attribute.status().message()), HasSubstr("unknown attribute 'alpha'"));
 }
 
+TEST(Unary, RoundedIsOneWhereFloatsAreComputed) {
+  const auto message = [](const char* op, DType dtype, const ecg::Attribute& rounded) {
+    const Tensor x(dtype, {2});
+    return std::string(RunOp({op, {x, x}, {{"rounded", rounded}}}).status().message());
+  };
+  EXPECT_EQ(message("Mul", DType::kF32, int64_t{1}), "");
+  EXPECT_EQ(message("Mul", DType::kF64, int64_t{1}), "");
+  EXPECT_THAT(message("Mul", DType::kF32, int64_t{2}), HasSubstr("Mul 'n': attribute 'rounded' is 1, or absent"));
+  EXPECT_THAT(message("Mul", DType::kF32, 1.0), HasSubstr("attribute 'rounded' is 1, or absent"));
+  for (const DType dtype : {DType::kI32, DType::kF16}) {
+    EXPECT_THAT(message("Mul", dtype, int64_t{1}), HasSubstr("'rounded' rounds results of f32 and f64"));
+  }
+  EXPECT_THAT(message("Less", DType::kF32, int64_t{1}), HasSubstr("'rounded' rounds results of f32 and f64"));
+}
+
 TEST(Unary, HalfRoundsOnceAtTheEnd) {
   const Tensor x = Tensor::From<double>(DType::kF16, {1}, {3.0});
   EXPECT_EQ(Values(RunOp({"Exp", {x}}))[0], HalfToFloat(FloatToHalf(static_cast<float>(std::exp(3.0)))));
