@@ -1,5 +1,7 @@
 #include "compiler/backends/cpu/prelude.h"
 
+#include <utility>
+
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "compiler/backends/text/scalar_helpers.h"
@@ -13,10 +15,12 @@ namespace {
 //
 // Accuracy and method of the functions:
 // - exp: Cody-Waite with an exact high part, so that the result does not depend on contraction; 1.7e-7 relative.
-//   Where the exponent is added as an integer, results beyond its range are arbitrary until the end, which replaces them:
-//   a maximum is one instruction and takes its second operand where the first is NaN, a choice by a mask is three.
+//   Where the exponent is added as an integer, results beyond its range are arbitrary until the end, which replaces
+//   them: a maximum is one instruction and takes its second operand where the first is NaN, a choice by a mask is
+//   three. Its limits are the last floats whose exponential is a normal number.
 // - erf, tanh: rational minimax in x*P(x^2)/Q(x^2), about 3e-7 relative. P and Q are scaled so that x*P(x^2) is normal
-//   where x is: a processor that flushes subnormal numbers would make it 0.
+//   where x is: a processor that flushes subnormal numbers would make it 0. x is cut where the quotient is 1 exactly,
+//   in this order of operations, and no smaller x makes it more: 1 - erf(x) is never negative, and 0 far out.
 // - log: Cephes' polynomial on [sqrt(1/2), sqrt(2)].
 // - atan: Cephes' polynomial on [0, tan(pi/8)], quotients beyond it, about 1.5e-7 relative.
 // - sin, cos: quarter turns are subtracted in f64, exact to |x| < 2^20, then Cephes' polynomials: 1.6 ulp. Lanes beyond
@@ -31,13 +35,15 @@ namespace {
 //   this, dot_128 adds nothing.
 // - widen_u, widen_s: widen the bytes of a vector to 16 bits, the first and third of each four, then the second and
 //   fourth. evens_., odds_.: one of these. add_pairs: adds two products of 16 bits in each lane; an empty
-//   instruction follows, because clang would add the products of several steps to each other first, and keep all of them.
+//   instruction follows, because clang would add the products of several steps to each other first, and keep all of
+//   them.
 // - IN_MEMORY: what the pointer points to is in memory, and the compiler knows neither.
 // - ld_i64_f32: exact in f64 below 2^53, so that one rounding follows; other lanes are converted alone.
 // - vf2i_low: only the low 16 bits of the result are used. They are 0 for NaN, which the instruction makes 0x80000000.
 // - vf2i_any: a value that does not fit an i32 keeps the low 32 bits of its i64, as f2i gives them.
 // - ld_T_part, st_T_part: access the first n elements of a vector, and no byte behind them.
-// - hmax, hmin: look for NaN beside the comparisons instead of in each, because each comparison waits for the one before.
+// - hmax, hmin: look for NaN beside the comparisons instead of in each, because each comparison waits for the one
+// before.
 //   _beside: the mask says where a row, whose maxima of numbers these are, has NaN.
 // - ld_f16, st_f16: convert in hardware, since every ISA in use can.
 // - rounded_f32, rounded_f64, vrounded: an empty instruction, across which clang contracts nothing. Under
@@ -45,6 +51,9 @@ namespace {
 // - vsqrt, root_f32, root_f64: clang 14 takes a root for no number below zero, and therefore 1 / sqrt(-0), the negative
 //   infinity, too: it folded comparisons of that with zero. It knows neither the result of an empty instruction nor x
 //   itself. Neither takes time; the former would keep loops over single values from becoming vectors.
+// - log_of, power_of: the library takes a subnormal number apart by a product, which is 0 where such numbers are
+// flushed,
+//   and gives the logarithm of no number at hand. Comparisons flush, too: x is 0 as elsewhere in the kernel.
 // - vmax(a, b): vmaxps returns its second operand when unordered, so a NaN in `a` needs the extra select.
 constexpr char kText[] =
     R"(typedef unsigned char u8; typedef signed char i8; typedef unsigned short u16; typedef short i16;
@@ -195,6 +204,10 @@ ROUNDED(vf, vrounded) ROUNDED(float, rounded_f32) ROUNDED(double, rounded_f64)
 SI vf vsqrt(vf x) { return vrounded(lanes_sqrt(x)); }
 SI float root_f32(float x) { return x == 0 ? x : __builtin_sqrtf(x); }
 SI double root_f64(double x) { return x == 0 ? x : __builtin_sqrt(x); }
+SI float log_of_f32(float x) { return x == 0 ? -inf_f32 : logf(x); }
+SI double log_of_f64(double x) { return x == 0 ? -inf_f64 : log(x); }
+SI float power_of_f32(float x, float y) { return powf(x == 0 ? x * 0 : x, y); }
+SI double power_of_f64(double x, double y) { return pow(x == 0 ? x * 0 : x, y); }
 SI vf zip_low(vf a, vf b) { return __builtin_shufflevector(a, b, $ZL); }
 SI vf zip_high(vf a, vf b) { return __builtin_shufflevector(a, b, $ZH); }
 #define BITS(V, T, N, S) typedef T V __attribute__((vector_size(N * sizeof(T)))); \
@@ -287,8 +300,8 @@ SI vf vexp(vf x) {
   return (vf)__builtin_ia32_scalefps512_mask(p, m, bc(0.f), -1, 4);
 #else
   vf e = (vf)((vu)p + ((vu)n << 23));
-  e = x < bc(-87.33f) ? bc(0.f) : e;
-  vf beyond = (vf)(~(x <= bc(88.722f)) & (vi)(x + bc(__builtin_inff())));
+  e = x < bc(-87.3365402f) ? bc(0.f) : e;
+  vf beyond = (vf)(~(x <= bc(88.7228317f)) & (vi)(x + bc(__builtin_inff())));
   return e > beyond ? e : beyond;
 #endif
 }
@@ -307,7 +320,7 @@ SI vf vlog(vf x) {
   return ((x < bc(0.f)) | (x != x)) ? bc(__builtin_nanf("")) : r;
 }
 SI vf verf(vf x) {
-  vf c = x > bc(4.f) ? bc(4.f) : x; c = c < bc(-4.f) ? bc(-4.f) : c;
+  vf c = x > bc(3.6730485f) ? bc(3.6730485f) : x; c = c < bc(-3.6730485f) ? bc(-3.6730485f) : c;
   vf s = c * c;
   vf p = bc(-256 * 2.72614225801306e-10f); p = p * s + bc(256 * 2.77068142495902e-08f); p = p * s + bc(-256 * 2.10102402082508e-06f);
   p = p * s + bc(-256 * 5.69250639462346e-05f); p = p * s + bc(-256 * 7.34990630326855e-04f); p = p * s + bc(-256 * 2.95459980854025e-03f);
@@ -317,7 +330,7 @@ SI vf verf(vf x) {
   return c * p / q;
 }
 SI vf vtanh(vf x) {
-  vf c = x > bc(7.90531110763549805f) ? bc(7.90531110763549805f) : x; c = c < bc(-7.90531110763549805f) ? bc(-7.90531110763549805f) : c;
+  vf c = x > bc(8.12742043f) ? bc(8.12742043f) : x; c = c < bc(-8.12742043f) ? bc(-8.12742043f) : c;
   vf s = c * c;
   vf p = bc(-256 * 2.76076847742355e-16f); p = p * s + bc(256 * 2.00018790482477e-13f); p = p * s + bc(-256 * 8.60467152213735e-11f);
   p = p * s + bc(256 * 5.12229709037114e-08f); p = p * s + bc(256 * 1.48572235717979e-05f); p = p * s + bc(256 * 6.37261928875436e-04f);
@@ -476,7 +489,9 @@ SI u16 f2bf(float f) { u32 b = asu(f); if ((b & 0x7fffffff) > 0x7f800000) return
 // The compiler optimises its own builtins better than calls of libm.
 std::string LibraryName(const std::string& function, bool f64) {
   std::string name = absl::StrCat(function == "round" ? "nearbyint" : function, f64 ? "" : "f");
-  if (function == "sqrt") return f64 ? "root_f64" : "root_f32";
+  for (const auto& [own, ours] : {std::pair("sqrt", "root_"), {"log", "log_of_"}, {"pow", "power_of_"}}) {
+    if (function == own) return absl::StrCat(ours, f64 ? "f64" : "f32");
+  }
   for (const char* builtin : {"fabs", "floor", "ceil", "round"}) {
     if (function == builtin) return absl::StrCat("__builtin_", name);
   }

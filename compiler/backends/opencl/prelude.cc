@@ -20,6 +20,8 @@ namespace {
 // assume the alignment of one element only. Halves go through a private copy: without cl_khr_fp16 only vload_half and
 // vstore_half can convert them.
 //
+// Drivers' tanh may stay a unit below 1 however large its operand is (PoCL's does), and 1 - tanh(x) is then never 0.
+//
 // vrounded and its kind stop contraction by a choice, since drivers contract across statements and functions, too.
 constexpr char kText[] = R"(#pragma OPENCL FP_CONTRACT ON
 typedef uchar u8; typedef char i8; typedef ushort u16; typedef short i16;
@@ -139,7 +141,8 @@ SI vf vsign(vf x) { vf z = bc(0.f); vf r = x > z ? bc(1.f) : x < z ? bc(-1.f) : 
 #define vexp exp
 #define vlog log
 #define verf erf
-#define vtanh tanh
+SI vf vtanh(vf x) { return fabs(x) > bc(9.02f) ? copysign(bc(1.f), x) : tanh(x); }
+SI float tanh_of_f32(float x) { return fabs(x) > 9.02f ? copysign(1.f, x) : tanh(x); }
 #define vatan atan
 #define vasin asin
 #define vacos acos
@@ -193,7 +196,10 @@ SI i32 hmin_i32(vi v) { int a[$L]; vstore$L(v, 0, a); for (int l = 1; l < $L; ++
 )";
 
 // One name serves both widths. OpenCL's round() takes ties away from zero.
-std::string LibraryName(const std::string& function, bool) { return function == "round" ? "rint" : function; }
+std::string LibraryName(const std::string& function, bool f64) {
+  if (function == "tanh" && !f64) return "tanh_of_f32";
+  return function == "round" ? "rint" : function;
+}
 
 }  // namespace
 

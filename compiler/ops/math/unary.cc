@@ -35,9 +35,11 @@ Scalar Greater(const Scalar& a, const Scalar& b) { return Call(Op::kGt, {a, b});
 // min(max(x, low), high); NaN stays NaN.
 Scalar Clamp(const Scalar& x, double low, double high) { return te::Min(te::Max(x, C(x, low)), C(x, high)); }
 
-// log(1 + e^x) without overflow.
+// log(1 + e^x) without overflow, exact to rounding where it is small: log(1 + n) is log(u) for the rounded sum u, and
+// what rounding has lost of n. The logarithm is not negative, which Abs tells value ranges.
 Scalar Softplus(const Scalar& x) {
-  return te::Max(x, C(x, 0)) + Call(Op::kLog, {C(x, 1) + Exp(Neg(Call(Op::kAbs, {x})))});
+  const Scalar n = Exp(Neg(Call(Op::kAbs, {x}))), u = C(x, 1) + n;
+  return te::Max(x, C(x, 0)) + Call(Op::kAbs, {Call(Op::kLog, {u}) + (n - (u - C(x, 1)))});
 }
 
 // tanh(log(1 + n)) with n = e^x is t / (t + 2) with t = n (n + 2). This takes one exponential instead of three

@@ -87,6 +87,12 @@ TEST(Unary, ReluKeepsNanAndSoftplusDoesNotOverflow) {
   EXPECT_THAT(Unary("IsInf", {kInf, -kInf, 1, kNan}, {{"detect_negative", int64_t{0}}}), ElementsAre(1, 0, 0, 0));
 }
 
+TEST(Unary, SoftplusIsExactWhereItIsSmall) {
+  for (const double v : {-1.0, -5.0, -9.0, -16.0, -17.0, -20.0, -60.0, -80.0, 1.0, 5.0}) {
+    EXPECT_NEAR(Unary("Softplus", {v})[0] / std::log1p(std::exp(v)), 1, 3e-7) << v;
+  }
+}
+
 TEST(Unary, MishFarOut) {
   EXPECT_THAT(Unary("Mish", {kNan})[0], IsNan());
   EXPECT_THAT(Unary("Mish", {kInf, 1000.0, 90.0, 20.0}), ElementsAre(kInf, 1000, 90, 20));

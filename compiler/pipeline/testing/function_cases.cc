@@ -36,6 +36,46 @@ std::vector<double> Angles() {
   return angles;
 }
 
+// Exponentials at both ends of the floats: the last that is finite, the last that is normal, and what lies around and
+// beyond them. The results are scaled, so that the largest does not hide the smallest.
+FusionCase EndsOfExponentials() {
+  const float finite = 88.7228317f, normal = -87.3365402f;
+  std::vector<double> values = {kInf, -kInf, kNan, 0.0, -0.0, 89, 1e30, -104.5, -1e30};
+  for (int i = 0; i < 24; ++i) {
+    values.push_back(finite - i * 7.62939453125e-6);  // a unit in the last place each
+    values.push_back(normal + i * 7.62939453125e-6);
+    values.push_back(finite - i * 5e-5);
+    values.push_back(normal + i * 5e-4);
+  }
+  for (int i = 1; i < 8; ++i) values.push_back(finite + i * 7.62939453125e-6);
+  G g;
+  const V y = g.Op("Exp", {g.In(Floats({static_cast<int64_t>(values.size())}, values))});
+  g.Out(g.Op("IsInf", {y}));
+  g.Out(g.Op("Mul", {y, g.Scalar(0x1p-126)}));
+  g.Out(g.Op("Min", {g.Op("Mul", {y, g.Scalar(0x1p126)}), g.Scalar(4)}));
+  return FusionCase("exponentials at the ends of the floats", g);
+}
+
+// A function that is 1 from `from` on, and never more: what a graph computes of the difference stays a number.
+FusionCase Saturating(const std::string& op, double from) {
+  std::vector<double> far = {from, 20, 1e4, 1e30, 3e38, kInf, -from, -20, -1e30, -kInf}, near;
+  for (int i = 0; i < 2048; ++i) near.push_back((i % 2 == 0 ? 1 : -1) * (0.7 * from + 0.4 * from * i / 2048));
+  G g;
+  const V one = g.Scalar(1), y = g.Op("Abs", {g.Op(op, {g.In(Floats({10}, far))})});
+  g.Out(g.Op("Log", {g.Op("Sub", {one, y})}));
+  g.Out(g.Op("Greater", {g.Op("Abs", {g.Op(op, {g.In(Floats({2048}, near))})}), one}));
+  return FusionCase(op + " far out", g);
+}
+
+// The logarithm of a softplus, which is small and not 0 far below.
+FusionCase SmallSoftplus() {
+  std::vector<double> values = {kInf, kNan, 0.0, -0.0, 88, 1e-20, -1e-20};
+  for (int i = 0; i < 200; ++i) values.push_back(4 - i * 0.45);
+  G g;
+  g.Out(g.Op("Log", {g.Op("Softplus", {g.In(Floats({static_cast<int64_t>(values.size())}, values))})}));
+  return FusionCase("logarithms of softplus", g);
+}
+
 // Every pair of the two lists as the operands of a binary operator. Finite results must be small, since the largest one
 // bounds the error of all.
 FusionCase Pairs(const std::string& op, const std::vector<double>& left, const std::vector<double>& right,
@@ -51,7 +91,8 @@ FusionCase Pairs(const std::string& op, const std::vector<double>& left, const s
 }  // namespace
 
 std::vector<FusionCase> FunctionCases() {
-  std::vector<FusionCase> cases = {Function("Sin", Angles()), Function("Cos", Angles())};
+  std::vector<FusionCase> cases = {Function("Sin", Angles()), Function("Cos", Angles()), EndsOfExponentials(),
+                                   Saturating("Tanh", 9.2),   Saturating("Erf", 4),      SmallSoftplus()};
   std::vector<double> sines = {0.0, -0.0, 0.5, -0.5, 1, -1, 1.0000001, -1.5, kInf, -kInf, kNan, 1e-30};
   for (int i = -40; i <= 40; ++i) sines.push_back(std::sin(i * 0.04));
   cases.push_back(Function("Asin", sines));
