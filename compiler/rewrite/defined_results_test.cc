@@ -144,6 +144,7 @@ TEST(DefinedResults, RulesFireWhereRangesProveTheirDemands) {
   EXPECT_EQ(fired("  %p: f32[4, 8] = Mul(%a, %a)\n" + root), Rules{"sqrt-square"});
   EXPECT_EQ(fired("  %p: f32[4, 8] = Softmax(%a)\n" + root), Rules{"sqrt-square"});
   EXPECT_EQ(fired("  %p: f32[4, 8] = Exp(%a)\n" + root), Rules{"sqrt-square"});
+  EXPECT_EQ(fired("  %p: f32[4, 8] = Softplus(%a)\n" + root), Rules{"sqrt-square"});
   const std::string reciprocal = "  %r: f32[4, 8] = Reciprocal(%p)\n  %y: f32[1, 1] = ReduceMax(%r)\n";
   const std::string e = "  %e: f32[] = const {0.001}\n";
   EXPECT_EQ(fired(e + "  %q: f32[4, 8] = Relu(%a)\n  %p: f32[4, 8] = Add(%q, %e)\n" + reciprocal),
