@@ -1,5 +1,6 @@
 #include "compiler/backends/text/op_text.h"
 
+#include <cmath>
 #include <cstddef>
 #include <iterator>
 
@@ -32,10 +33,11 @@ struct OpText {
 // These avoid the language's `?:`, which some languages lack for vectors.
 constexpr char kLarger[] = "vsel($0 > $1, $0, $1)", kSmaller[] = "vsel($0 < $1, $0, $1)";
 
-// An immediate is never NaN here: with the immediate first, one instruction keeps the other operand's NaN.
+// With a number as the first operand, one instruction keeps the other operand's NaN.
 std::string BesideImmediate(const char* text, const te::ScalarNode& s, const Texts& a) {
-  if (s.args[0]->kind == ScalarKind::kImm) return absl::Substitute(text, a[0], a[1]);
-  return s.args[1]->kind == ScalarKind::kImm ? absl::Substitute(text, a[1], a[0]) : "";
+  const auto number = [&](int i) { return s.args[i]->kind == ScalarKind::kImm && !std::isnan(s.args[i]->fvalue); };
+  if (number(0)) return absl::Substitute(text, a[0], a[1]);
+  return number(1) ? absl::Substitute(text, a[1], a[0]) : "";
 }
 std::string MaxOfImmediate(const te::ScalarNode& s, const Texts& a) { return BesideImmediate(kLarger, s, a); }
 std::string MinOfImmediate(const te::ScalarNode& s, const Texts& a) { return BesideImmediate(kSmaller, s, a); }

@@ -134,6 +134,19 @@ std::vector<FusionCase> FunctionCases() {
                         as_c));
   cases.push_back(Pairs("Mod", {0.0, -0.0, 1, kInf, kNan, 5.5, -5.5}, {kInf, -kInf, 1e19, -3e38, kNan, 0.0}, as_c));
   {
+    G g;  // an operand that is NaN in the text of the kernel
+    const V x = g.In(Floats({19}, {0.0, -0.0, 1, -1, kInf, -kInf, kNan, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13}));
+    const V nan = g.Scalar(kNan), two = g.Scalar(2);
+    for (const std::string op : {"Max", "Min"}) {
+      g.Out(g.Op(op, {x, nan}));
+      g.Out(g.Op(op, {nan, x}));
+      g.Out(g.Op(op, {x, two, nan}));
+    }
+    g.Out(g.Op("Clip", {x, nan, two}));
+    g.Out(g.Op("Clip", {x, two, nan}));
+    cases.push_back(FusionCase("extremes beside NaN", g));
+  }
+  {
     // A value within the range of 64-bit integers keeps its low bits. Beyond the range it saturates, and NaN becomes 0.
     G g;
     const V x =
