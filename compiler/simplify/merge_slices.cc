@@ -5,7 +5,6 @@
 #include <utility>
 #include <vector>
 
-#include "absl/strings/str_cat.h"
 #include "compiler/ecg/rewriter.h"
 #include "compiler/ops/control/loop.h"
 #include "compiler/ops/registry/expression.h"
