@@ -43,7 +43,7 @@ namespace {
 // - vf2i_any: a value that does not fit an i32 keeps the low 32 bits of its i64, as f2i gives them.
 // - ld_T_part, st_T_part: access the first n elements of a vector, and no byte behind them.
 // - hmax, hmin: look for NaN beside the comparisons instead of in each, because each comparison waits for the one
-// before.
+//   before.
 //   _beside: the mask says where a row, whose maxima of numbers these are, has NaN.
 // - ld_f16, st_f16: convert in hardware, since every ISA in use can.
 // - rounded_f32, rounded_f64, vrounded: an empty instruction, across which clang contracts nothing. Under
@@ -52,8 +52,7 @@ namespace {
 //   infinity, too: it folded comparisons of that with zero. It knows neither the result of an empty instruction nor x
 //   itself. Neither takes time; the former would keep loops over single values from becoming vectors.
 // - log_of, power_of: the library takes a subnormal number apart by a product, which is 0 where such numbers are
-// flushed,
-//   and gives the logarithm of no number at hand. Comparisons flush, too: x is 0 as elsewhere in the kernel.
+//   flushed, and gives the logarithm of no number at hand. Comparisons flush, too: x is 0 as elsewhere in the kernel.
 // - vmax(a, b): vmaxps returns its second operand when unordered, so a NaN in `a` needs the extra select.
 constexpr char kText[] =
     R"(typedef unsigned char u8; typedef signed char i8; typedef unsigned short u16; typedef short i16;
