@@ -310,8 +310,8 @@ absl::StatusOr<bool> Holds(const Guard& guard, const Scope& scope) {
 bool IsTame(const te::ValueRange& range) { return range.lo >= -functions::kModest && range.hi <= functions::kModest; }
 
 bool IsFilledWith(const ecg::Value& value, double number) {
-  if (IsInteger(value.type.dtype) && number != std::floor(number)) return false;
   const double fill = FillOf(value);
+  if (IsInteger(value.type.dtype)) return fill == number;  // an unsigned 255 is no -1
   const double wanted = Tensor::From<double>(value.type.dtype, {}, {number}).GetDouble(0);
   return fill == wanted && (fill != 0 || std::signbit(fill) == std::signbit(wanted));
 }

@@ -29,7 +29,7 @@ const FunctionInfo* FindFunction(const std::string& name);
 // results only from NaN, before and after rewriting.
 bool IsTame(const te::ValueRange& range);
 
-// Returns whether the value is a small constant whose elements all are `number`, rounded to its type.
+// Returns whether the value is a small constant whose elements all are `number`: of floats, rounded to their type.
 bool IsFilledWith(const ecg::Value& value, double number);
 
 }  // namespace fusion::rewrite

@@ -133,5 +133,19 @@ TEST(Functions, AnAbsentVariableDoesNotApply) {
   EXPECT_EQ(FindFunction("no_such_function"), nullptr);
 }
 
+TEST(Functions, IsFilledWith) {
+  const auto filled = [](DType dtype, double fill, double number) {
+    ecg::Value value;
+    value.type = {dtype, {3}};
+    value.constant = Tensor::From<double>(dtype, {3}, {fill, fill, fill});
+    return IsFilledWith(value, number);
+  };
+  EXPECT_TRUE(filled(DType::kF32, 0.044715, 0.044715)) << "rounded to the type";
+  EXPECT_TRUE(filled(DType::kI32, -1, -1));
+  EXPECT_FALSE(filled(DType::kI32, 0, 0.5));
+  EXPECT_FALSE(filled(DType::kU8, 255, -1)) << "Pow(A, 255) is no reciprocal";
+  EXPECT_FALSE(filled(DType::kF32, -0.0, 0));
+}
+
 }  // namespace
 }  // namespace fusion::rewrite
