@@ -99,7 +99,7 @@ double ScatteredNs(const movement::Kernel& kernel, int buffer, const DeviceModel
     movement::VisitSteps(phase, [&](const movement::Step& step) {
       bool reads = false;
       movement::VisitBuffers(step, [&](int b) { reads = reads || b == buffer; });
-      if (!reads) return;
+      if (!reads || movement::IsRare(step)) return;
       auto times = static_cast<double>(phase.tasks());
       for (const movement::Loop& loop : step.loops) times *= static_cast<double>(loop.axis.extent);
       if (step.reduction) {

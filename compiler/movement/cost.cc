@@ -241,6 +241,7 @@ class Estimator {
     double compute = 0;
     for (size_t s = 0; s < phase.steps.size(); ++s) {
       const Step& step = phase.steps[s];
+      if (IsRare(step)) continue;
       const double spatial = tasks * static_cast<double>(TurnsOf(step)) * Trips(step.loops);
       const double arithmetic = StepOps(step, spatial) / fma_per_s_;
       compute += std::max(arithmetic, rereads[s].beside_s) + ExposedSeconds(rereads[s].apart_s, arithmetic);
@@ -377,6 +378,7 @@ std::vector<double> BytesByLevel(const Kernel& kernel, const DeviceModel& device
     Accesses accesses = call != nullptr ? AccessesOf(phase, *call) : AccessesOf(phase);
     // Buffers that only an index or a condition reads.
     VisitSteps(phase, [&](const Step& step) {
+      if (IsRare(step)) return;
       VisitBuffers(step, [&](int buffer) {
         if (accesses.written.count(buffer) == 0) accesses.read.emplace(buffer, kWholeBuffer);
       });

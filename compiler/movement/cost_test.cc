@@ -5,6 +5,8 @@
 #include <gtest/gtest.h>
 
 #include "compiler/cost/stored_devices.h"
+#include "compiler/movement/pressure.h"
+#include "compiler/movement/testing/look_kernel.h"
 #include "compiler/schedule/nest/form_stages.h"
 #include "compiler/schedule/schedule_fusion_block.h"
 
@@ -31,6 +33,23 @@ KernelCost CostOf(const std::string& text, const std::map<te::TensorId, Layout>&
 void ExpectWithin2(double estimate_ns, double measured_us) {
   EXPECT_GT(estimate_ns, 500 * measured_us);
   EXPECT_LT(estimate_ns, 2000 * measured_us);
+}
+
+// A step that runs for infinities alone costs neither time nor bytes nor registers.
+TEST(EstimateCost, RareStepsHaveNoPrice) {
+  const Kernel kernel = testing::LookingSums();
+  Kernel without = kernel;
+  without.phases[0].steps.pop_back();
+  const DeviceModel device = MeasuredCore();
+  const KernelCost cost = EstimateCost(kernel, device, 1), wanted = EstimateCost(without, device, 1);
+  EXPECT_EQ(cost.latency_ns, wanted.latency_ns);
+  EXPECT_EQ(cost.compulsory_bytes, wanted.compulsory_bytes);
+  EXPECT_EQ(cost.fma, wanted.fma);
+  EXPECT_EQ(BytesByLevel(kernel, device), BytesByLevel(without, device));
+  EXPECT_EQ(EstimatePressure(kernel, device, 1).registers, EstimatePressure(without, device, 1).registers);
+  Kernel both = kernel;
+  both.phases[0].steps[2].runs_if.reset();
+  EXPECT_GT(EstimateCost(both, device, 1).latency_ns, wanted.latency_ns);
 }
 
 TEST(EstimateCost, MatrixProduct) {

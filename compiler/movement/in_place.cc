@@ -112,14 +112,19 @@ std::vector<InPlacePair> InPlacePairs(const Kernel& kernel) {
   }
   std::vector<InPlacePair> pairs;
   for (const auto& [out, by] : writers) {
-    if (by.size() != 1) continue;
-    const auto& [phase, step] = by[0];
+    const bool alternatives = by.size() == 2 && AreAlternatives(*by[0].second, *by[1].second);
+    if (by.size() != 1 && !alternatives) continue;
     const Buffer& result = kernel.buffers[out];
-    if (result.scope != Scope::kKernel || step->stores.size() != 1 || !StoresOnce(*phase, *step)) continue;
+    const bool once = std::all_of(by.begin(), by.end(), [](const auto& writer) {
+      return writer.second->stores.size() == 1 && StoresOnce(*writer.first, *writer.second);
+    });
+    if (result.scope != Scope::kKernel || !once) continue;
     for (const auto& [in, steps] : readers) {
       const Buffer& operand = kernel.buffers[in];
-      if (in == out || elsewhere.count(in) || writers.count(in) || steps.size() != 1 || *steps.begin() != step)
-        continue;
+      const bool apart = std::any_of(steps.begin(), steps.end(), [&, &by = by](const Step* reader) {
+        return std::none_of(by.begin(), by.end(), [&](const auto& writer) { return writer.second == reader; });
+      });
+      if (in == out || elsewhere.count(in) || writers.count(in) || apart) continue;
       if (operand.scope != Scope::kKernel || operand.is_constant) continue;
       if (operand.dtype == result.dtype && operand.elements == result.elements) pairs.push_back({out, in});
     }

@@ -41,6 +41,22 @@ TEST(InPlace, NotWhereAnElementIsStoredTwice) {
   EXPECT_TRUE(InPlacePairs(Map(te::Index(kI), te::Index(kI), kTask, kI)).empty());  // every task stores here
 }
 
+// One of two alternatives runs in each task, so their results may replace an operand that both read at its place.
+TEST(InPlace, AlternativesMakeOneResult) {
+  Kernel kernel = Map(kHere, kHere, kTask, kI);
+  std::vector<Step>& steps = kernel.phases[0].steps;
+  steps.push_back(steps[0]);
+  EXPECT_TRUE(InPlacePairs(kernel).empty()) << "the second step would read results of the first";
+  kernel.buffers.push_back({Scope::kBlock, DType::kF32, 1});
+  steps[0].runs_if = Condition{2, true};
+  steps[1].runs_if = Condition{2, false};
+  EXPECT_EQ(InPlacePairs(kernel).size(), 1u);
+  steps[1].body = {te::Load(0, DType::kF32, {te::Index(63) - kHere})};
+  EXPECT_TRUE(InPlacePairs(kernel).empty()) << "an alternative reads another element";
+  steps[1] = steps[0];
+  EXPECT_TRUE(InPlacePairs(kernel).empty()) << "both run";
+}
+
 TEST(InPlace, NotAnotherTypeSizeOrAConstant) {
   Kernel kernel = Map(kHere, kHere, kTask, kI);
   kernel.buffers[0].elements = 65;

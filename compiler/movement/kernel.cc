@@ -15,6 +15,10 @@ const char* StrategyName(const Step& step) {
   return kNames[step.strategy.index()];
 }
 
+bool AreAlternatives(const Step& a, const Step& b) {
+  return a.runs_if && b.runs_if && a.runs_if->buffer == b.runs_if->buffer && a.runs_if->finite != b.runs_if->finite;
+}
+
 int VectorAxisOf(const Step& step) {
   if (const auto* map = step.As<VectorMap>()) return map->axis;
   if (const auto* transpose = step.As<BlockedTranspose>()) return transpose->axis;
@@ -97,6 +101,8 @@ void VisitBuffers(const Step& step, const std::function<void(int)>& f) {
   }
   if (step.lane_limit) in_index(step.lane_limit->index);
   if (const Bound* const limit = StoreLimitOf(step)) in_index(limit->index);
+  if (step.look) f(step.look->buffer);
+  if (step.runs_if) f(step.runs_if->buffer);
 }
 
 const RowNest* RowNestOf(const Phase& phase, int step) {

@@ -213,6 +213,18 @@ struct Turn {
   std::vector<RingRows> reads = {}, writes = {};
 };
 
+// The element into which a step puts 0 where all sums that it makes are finite, and NaN where one of them is not. (An
+// overflow of several finite sums together may count as well.)
+using Look = Store;
+
+// Which of two steps that compute the same results runs: one where the element (a look) is finite, the other where it
+// is not. The latter is for inputs that hardly occur, so it has no price
+// (docs/decisions/0078-what-is-not-finite-stays-in-its-place.md).
+struct Condition {
+  int buffer = -1;  // its element 0
+  bool finite = true;
+};
+
 struct Step {
   std::string label;        // name of the te output that it computes, for people
   int stage = -1;           // number of the expression that it is part of, in the program that was scheduled
@@ -226,6 +238,8 @@ struct Step {
   std::optional<Bound> lane_limit;
   Strategy strategy;
   std::optional<Turn> turn = std::nullopt;  // of a step inside a task loop
+  std::optional<Look> look = std::nullopt;  // at f32 sums, of a register tile or plain loops
+  std::optional<Condition> runs_if = std::nullopt;
 
   template <typename T>
   bool Is() const {
@@ -242,6 +256,10 @@ struct Step {
   }
 };
 
+// Does the step run for infinities and NaN alone?
+inline bool IsRare(const Step& step) { return step.runs_if && !step.runs_if->finite; }
+// Do the steps compute the same results, one of them in each task?
+bool AreAlternatives(const Step& a, const Step& b);
 const char* StrategyName(const Step& step);  // "tile"
 // Id of the loop or reduction axis in vectors, where the strategy is a map, a transpose, a row reduction or a prefix
 // pass; else -1.

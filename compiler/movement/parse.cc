@@ -191,6 +191,10 @@ class Parser : public StrategyReader {
         auto* tile = step.As<RegisterTile>();
         if (tile == nullptr) Fail("only a register tile prefetches panels");
         if (!failed()) tile->prefetch.push_back(ParsePrefetch());
+      } else if (word == "look") {
+        step.look = ParsePlace();
+      } else if (word == "runs") {
+        step.runs_if = ParseCondition();
       } else if (word == "loop") {
         Loop loop{ParseAxis(), std::nullopt};
         if (AcceptWord("while")) {
@@ -220,12 +224,27 @@ class Parser : public StrategyReader {
     return step;
   }
 
-  void ParseStore(Step* step) {
-    Store store;
-    store.buffer = ParseBufferId();
+  // The element of a buffer: b3[i0*4].
+  Store ParsePlace() {
+    Store place;
+    place.buffer = ParseBufferId();
     Expect("[");
-    store.address = ParseIndex();
+    place.address = ParseIndex();
     Expect("]");
+    return place;
+  }
+
+  Condition ParseCondition() {
+    Condition condition;
+    condition.finite = AcceptWord("if");
+    if (!condition.finite) Expect("unless");
+    Expect("finite");
+    condition.buffer = ParseBufferId();
+    return condition;
+  }
+
+  void ParseStore(Step* step) {
+    const Store store = ParsePlace();
     if (failed()) return;
     step->stores.push_back(store);
     step->store_types.push_back(kernel_.buffers[store.buffer].dtype);

@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "compiler/movement/print.h"
+#include "compiler/movement/testing/look_kernel.h"
 #include "compiler/schedule/fusion_block_passes.h"
 #include "compiler/schedule/schedule_routine.h"
 #include "compiler/schedule/testing/schedule_text.h"
@@ -31,6 +32,15 @@ void ExpectSameText(const Kernel& kernel) {
   EXPECT_EQ(Print(*parsed), text);
   EXPECT_EQ(parsed->num_args(), kernel.num_args());
   EXPECT_EQ(parsed->scratch_bytes, kernel.scratch_bytes);
+}
+
+TEST(Parse, LooksAndAlternatives) {
+  const Kernel kernel = testing::LookingSums();
+  ExpectSameText(kernel);
+  EXPECT_THAT(Print(kernel), HasSubstr("look b3[0]"));
+  EXPECT_THAT(Print(kernel), HasSubstr("runs if finite b3"));
+  EXPECT_THAT(Print(kernel), HasSubstr("runs unless finite b3"));
+  EXPECT_FALSE(Parse(absl::StrReplaceAll(Print(kernel), {{"runs if", "runs when"}})).ok());
 }
 
 // One kernel of each strategy, and of everything that a text may have beside it.

@@ -63,7 +63,7 @@ Pressure EstimatePressure(const Kernel& kernel, const DeviceModel& device, int t
   for (const Phase& phase : kernel.phases) {
     const double units = std::max<double>(1, std::min<int64_t>({threads, device.parallel_units, phase.tasks()}));
     for (const Step& step : phase.steps) {
-      if (step.Is<RoutineCall>() || step.Is<LibraryCall>()) continue;
+      if (step.Is<RoutineCall>() || step.Is<LibraryCall>() || IsRare(step)) continue;
       const StepPressure pressure = PressureOf(phase, step, device);
       result.registers = std::max(result.registers, pressure.registers);
       result.code_bytes = std::max(result.code_bytes, pressure.code_bytes);

@@ -166,6 +166,9 @@ void PrintStep(const Step& step, Printer* printer, std::string* text) {
   absl::StrAppend(text, StrategyName(step),
                   std::visit([](const auto& strategy) { return StrategyText(strategy); }, step.strategy), " {\n");
   if (step.turn) PrintTurn(*step.turn, printer, text);
+  if (step.runs_if) {
+    absl::StrAppend(text, "    runs ", step.runs_if->finite ? "if" : "unless", " finite b", step.runs_if->buffer, "\n");
+  }
   for (const Step& shared_copy : SharedCopiesOf(step)) PrintStep(shared_copy, printer, text);
   const RegisterTile* const tile = step.As<RegisterTile>();
   for (const Prefetch& prefetch : tile != nullptr ? tile->prefetch : std::vector<Prefetch>()) {
@@ -176,6 +179,9 @@ void PrintStep(const Step& step, Printer* printer, std::string* text) {
                       printer->Index(prefetch.first));
     }
     absl::StrAppend(text, "\n");
+  }
+  if (step.look) {
+    absl::StrAppend(text, "    look b", step.look->buffer, "[", printer->Index(step.look->address), "]\n");
   }
   for (const Loop& loop : step.loops) {
     absl::StrAppend(text, "    loop ", AxisText(loop.axis));

@@ -11,9 +11,27 @@ namespace fusion::movement {
 namespace {
 
 struct Digit {
+  int axis = -1;
   int64_t stride = 0, extent = 0;  // in the source
   int64_t packed_stride = 0;
 };
+
+// The limit of the number that the digits from `first` on make together, if the pack's condition is exactly that: an
+// axis that was rounded up. Else nullopt.
+std::optional<int64_t> LimitOf(const Pack& pack, const std::vector<Digit>& digits, size_t first) {
+  if (pack.pred.size() != 1 || pack.pred[0].cmp != te::Cmp::kLt || !pack.pred[0].rhs.IsConstant()) return std::nullopt;
+  te::Index rest = pack.pred[0].lhs;
+  for (const te::Axis& axis : pack.axes) {
+    int64_t c = 0;
+    if (!rest.AffineIn(axis.id, &c)) return std::nullopt;
+    const auto digit = std::find_if(digits.begin(), digits.end(), [&](const Digit& d) { return d.axis == axis.id; });
+    const bool of_number = digit != digits.end() && digit - digits.begin() >= static_cast<int64_t>(first);
+    if (axis.extent > 1 && c != (of_number ? digit->stride : 0)) return std::nullopt;
+    rest = rest - te::Index(axis) * c;
+  }
+  if (!rest.IsConstant()) return std::nullopt;
+  return pack.pred[0].rhs.constant() - rest.constant();
+}
 
 // The axes as digits of a source address, largest stride first. All smaller digits together stay below the stride of
 // each one, so that division and remainder find them.
@@ -24,7 +42,7 @@ std::optional<std::vector<Digit>> DigitsOf(const Pack& pack) {
   te::Index rest = pack.address;
   for (size_t a = pack.axes.size(); a-- > 0;) {
     const te::Axis& axis = pack.axes[a];
-    Digit digit{0, axis.extent, packed_stride};
+    Digit digit{axis.id, 0, axis.extent, packed_stride};
     packed_stride *= axis.extent;
     if (!pack.address.AffineIn(axis.id, &digit.stride)) return std::nullopt;
     rest = rest - te::Index(axis) * digit.stride;
@@ -36,6 +54,7 @@ std::optional<std::vector<Digit>> DigitsOf(const Pack& pack) {
   for (size_t d = digits.size(); d-- > 0;) {
     if (digits[d].stride < below) return std::nullopt;
     below += digits[d].stride * (digits[d].extent - 1);
+    if (const std::optional<int64_t> limit = LimitOf(pack, digits, d)) below = std::min(below, *limit);
   }
   if (digits.empty() || digits.back().stride != 1) return std::nullopt;
   return digits;

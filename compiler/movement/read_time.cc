@@ -28,6 +28,7 @@ double TaskOperandSeconds(const Kernel& kernel, const Phase& phase, const Device
   };
   std::map<int, Reads> reads;
   for (const Step& step : phase.steps) {
+    if (IsRare(step)) continue;
     const double loads = Trips(step.loops) * (step.reduction ? Product(step.reduction->axes) : 1);
     std::map<int, double> of_step;
     const auto note = [&](const te::ScalarNode& node) {

@@ -144,6 +144,7 @@ class Footprints {
         nest_(NestOf(phase, step, device.vector_bytes / 4.0)),
         line_bytes_(device.line_bytes),
         of_step_(nest_.levels.size() + 1) {
+    if (IsRare(step)) return;
     for (const te::Scalar& s : step.body) {
       te::Visit(s, [&](const te::ScalarNode& node) {
         if (node.kind == te::ScalarKind::kLoad) loads_.push_back(&node);

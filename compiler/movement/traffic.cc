@@ -34,6 +34,7 @@ double Trips(const std::vector<Loop>& loops) {
 Accesses AccessesOf(const Phase& phase) {
   Accesses accesses;
   for (const Step& step : phase.steps) {
+    if (IsRare(step)) continue;
     const double points = static_cast<double>(phase.tasks() * TurnsOf(step)) * Trips(step.loops);
     const std::set<int> near = accesses.written;  // by an earlier step of the same task
     const auto note = [&](double times) {

@@ -214,6 +214,7 @@ class Verifier {
       for (const te::Axis& axis : step.reduction->axes) with_reduction.insert(axis.id);
     }
     status_ = absl::OkStatus();
+    RETURN_IF_ERROR(CheckLook(phase, step));
     const auto* routine = step.As<RoutineCall>();
     if (routine != nullptr) RETURN_IF_ERROR(CheckRoutine(*routine));
     for (const te::Scalar& s : step.body) CheckScalar(step, s, with_reduction);
@@ -240,6 +241,41 @@ class Verifier {
       status_ = absl::InternalError(absl::StrCat("movement: step '", step.label, "' has no consistent stores"));
     }
     return status_;
+  }
+
+  // A look is an f32, in a task's scratch or handed on, and whoever waits for one reads it behind that.
+  absl::Status CheckLook(const Phase& phase, const Step& step) {
+    const auto is_look = [&](int b) { return IsBuffer(b) && kernel_.buffers[b].dtype == DType::kF32; };
+    if (step.runs_if && (!is_look(step.runs_if->buffer) || written_.count(step.runs_if->buffer) == 0)) {
+      return absl::InternalError(
+          absl::StrCat("movement: step '", step.label, "' waits for a look that no step in front of it takes"));
+    }
+    const bool alone = RowNestOf(phase, NumberOf(phase, step)) == nullptr && !step.turn;
+    if ((step.runs_if || step.look) && !alone) {
+      return absl::InternalError(
+          absl::StrCat("movement: step '", step.label, "' of a row nest or a loop looks at sums, or waits for a look"));
+    }
+    if (!step.look) return absl::OkStatus();
+    const bool sums =
+        step.reduction && step.reduction->kind == te::ReductionKind::kSum && step.reduction->acc == DType::kF32;
+    if (!sums || !(step.Is<RegisterTile>() || step.Is<ScalarLoops>())) {
+      return absl::InternalError(absl::StrCat("movement: step '", step.label, "' has no sums to look at"));
+    }
+    if (!is_look(step.look->buffer) || kernel_.buffers[step.look->buffer].scope == Scope::kKernel) {
+      return absl::InternalError(absl::StrCat("movement: step '", step.label, "' has no buffer of f32 for its look"));
+    }
+    std::set<int> grid;
+    for (const te::Axis& axis : phase.grid) grid.insert(axis.id);
+    CheckIndex(step, step.look->address, grid, "a look");
+    CheckBounds(phase, step, step.look->buffer, step.look->address);
+    written_.insert(step.look->buffer);
+    return absl::OkStatus();
+  }
+
+  // -1 for a shared-memory copy, which is inside of a step.
+  static int NumberOf(const Phase& phase, const Step& step) {
+    const bool inside = phase.steps.data() <= &step && &step < phase.steps.data() + phase.steps.size();
+    return inside ? static_cast<int>(&step - phase.steps.data()) : -1;
   }
 
   bool IsBuffer(int buffer) const { return buffer >= 0 && buffer < static_cast<int>(kernel_.buffers.size()); }

@@ -5,6 +5,7 @@
 
 #include <string>
 
+#include "compiler/movement/testing/look_kernel.h"
 #include "compiler/movement/testing/sample_kernel.h"
 
 namespace fusion::movement {
@@ -46,6 +47,32 @@ TEST(Verify, RefusesBuffersThatDoNotExist) {
   kernel = Sample();
   kernel.phases[0].steps[0].stores[0].buffer = 9;
   ExpectRefused(kernel, "no buffer");
+}
+
+TEST(Verify, Looks) {
+  using ::fusion::movement::testing::LookingSums;
+  EXPECT_TRUE(Verify(LookingSums()).ok()) << Verify(LookingSums());
+  Kernel kernel = LookingSums();
+  kernel.phases[0].steps[0].look.reset();
+  ExpectRefused(kernel, "waits for a look that no step in front of it takes");
+  kernel = LookingSums();
+  kernel.phases[0].steps[1].look = Look{3, te::Index(0)};
+  ExpectRefused(kernel, "has no sums to look at");
+  kernel = LookingSums();
+  kernel.phases[0].steps[0].strategy = RowReduction{2};
+  ExpectRefused(kernel, "has no sums to look at");
+  kernel = LookingSums();
+  kernel.buffers[3].dtype = DType::kI32;
+  ExpectRefused(kernel, "has no buffer of f32 for its look");
+  kernel = LookingSums();
+  kernel.phases[0].steps[0].look->address = te::Index(1);
+  ExpectRefused(kernel, "addresses b3");
+  kernel = LookingSums();
+  kernel.phases[0].steps[0].look->address = te::Index(te::Axis{1, 1});
+  ExpectRefused(kernel, "a look of step 'sum' uses axis i1");
+  kernel = LookingSums();
+  kernel.phases[0].row_nests = {{1, 1, 0}};
+  ExpectRefused(kernel, "of a row nest or a loop");
 }
 
 TEST(Verify, RefusesABufferInRegisters) {

@@ -33,6 +33,8 @@ void Renumber(const std::vector<int>& number, movement::Step* each) {
     for (movement::RingRows& rows : step.turn->reads) rows.buffer = number[rows.buffer];
     for (movement::RingRows& rows : step.turn->writes) rows.buffer = number[rows.buffer];
   }
+  if (step.look) step.look->buffer = number[step.look->buffer];
+  if (step.runs_if) step.runs_if->buffer = number[step.runs_if->buffer];
   if (auto* library = step.As<LibraryCall>()) {
     for (int* buffer : ArgumentsOf(*library)) *buffer = number[*buffer];
   } else if (auto* routine = step.As<movement::RoutineCall>()) {

@@ -53,5 +53,17 @@ TEST(DropUnusedBuffers, FollowsHintsToo) {
   EXPECT_EQ(kernel.phases[0].steps[0].As<movement::VectorMap>()->read_next.buffers, std::vector<int>{0});
 }
 
+TEST(DropUnusedBuffers, FollowsLooks) {
+  movement::Kernel kernel;
+  kernel.buffers.resize(4);
+  movement::Step makes = Copy(1, 2, {0, 8}), waits = Copy(1, 2, {0, 8});
+  makes.look = movement::Look{3, Index(0)};
+  waits.runs_if = movement::Condition{3, false};
+  kernel.phases = {{{}, {makes, waits}}};
+  DropUnusedBuffers(&kernel);
+  EXPECT_EQ(kernel.phases[0].steps[0].look->buffer, 2);
+  EXPECT_EQ(kernel.phases[0].steps[1].runs_if->buffer, 2);
+}
+
 }  // namespace
 }  // namespace fusion

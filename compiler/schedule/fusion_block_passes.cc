@@ -44,7 +44,8 @@ Result RunWinograd(const FusionBlockForm& form, const FusionBlockPassContext& co
   std::optional<FilteredProgram> filtered = FilterMinimally(form.program, context.filter_outputs);
   if (!filtered) return std::nullopt;
   return FusionBlockForm{std::move(filtered->program), form.layouts,
-                         TransformedFilter{filtered->filter, filtered->source, std::move(filtered->transform)}};
+                         TransformedFilter{filtered->filter, filtered->source, std::move(filtered->transform),
+                                           std::move(filtered->plain)}};
 }
 
 Result RunSplitK(const FusionBlockForm& form, const FusionBlockPassContext& context) {

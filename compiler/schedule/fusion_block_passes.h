@@ -15,6 +15,7 @@
 #include "compiler/layout/layout.h"
 #include "compiler/movement/kernel.h"
 #include "compiler/schedule/choices.h"
+#include "compiler/schedule/rewrite/minimal_filtering.h"
 #include "compiler/schedule/rewrite/split_reductions.h"
 #include "compiler/te/program/program.h"
 
@@ -39,6 +40,7 @@ struct TransformedFilter {
   te::TensorId filter = -1;  // the transformed `source`
   te::TensorId source = -1;
   movement::ConstantTransform transform;
+  PlainSums plain;
 };
 
 // A fusion block as tensor expressions, between two passes.

@@ -15,6 +15,7 @@
 #include "compiler/movement/kernel.h"
 #include "compiler/schedule/choices.h"
 #include "compiler/schedule/nest/nest.h"
+#include "compiler/schedule/rewrite/minimal_filtering.h"
 #include "compiler/schedule/stitch/join_rows.h"
 #include "compiler/schedule/targets/target_strategy.h"
 #include "compiler/te/program/program.h"
@@ -34,9 +35,10 @@ struct KernelDraft {
   ChoiceLog* const choices;
   AxisSource axes;
   movement::Kernel kernel;
-  bool repeats_combinations = false;  // FormRequest
-  bool beside = false;                // FormRequest
-  RegisterRequests registers;         // what the plan says of them
+  bool repeats_combinations = false;      // FormRequest
+  bool beside = false;                    // FormRequest
+  const PlainSums* plain_sums = nullptr;  // FormRequest
+  RegisterRequests registers;             // what the plan says of them
   // Producer and consumer, as origins, of the hand-overs that the plan asks to stay inside a task.
   std::set<std::pair<int, int>> inside_tasks;
   std::map<te::TensorId, std::string> not_in_registers;  // of those that are wanted there: why not

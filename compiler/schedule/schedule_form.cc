@@ -10,6 +10,7 @@
 #include "compiler/schedule/hand_overs.h"
 #include "compiler/schedule/kernel_draft.h"
 #include "compiler/schedule/stage_phases.h"
+#include "compiler/schedule/stitch/plain_sums.h"
 #include "compiler/schedule/stitch/slide_windows.h"
 #include "compiler/schedule/stitch/stitch_stages.h"
 #include "compiler/schedule/stitch/task_steps.h"
@@ -92,6 +93,7 @@ absl::StatusOr<ScheduledFusionBlock> ScheduleForm(const te::Program& program,
   KernelDraft draft(program, layouts, device, choices);
   draft.repeats_combinations = request.repeats_combinations;
   draft.beside = request.beside;
+  draft.plain_sums = request.plain_sums;
   if (request.hand_overs != nullptr) {
     draft.registers = RegistersAsked(*request.hand_overs);
     draft.inside_tasks = AskedInsideTasks(*request.hand_overs);
@@ -111,6 +113,7 @@ absl::StatusOr<ScheduledFusionBlock> ScheduleForm(const te::Program& program,
     }
     draft.kernel.phases.back().beside = phases > 0;
   }
+  AddPlainSumsBehindBarrier(&draft);
   DropUnusedBuffers(&draft.kernel);
   choices->Enter({});
   draft.kernel.scratch_bytes = draft.kernel.PlannedScratchBytes();

@@ -9,6 +9,7 @@
 #include "compiler/cost/device_model.h"
 #include "compiler/layout/layout.h"
 #include "compiler/schedule/choices.h"
+#include "compiler/schedule/rewrite/minimal_filtering.h"
 #include "compiler/schedule/scheduled_fusion_block.h"
 #include "compiler/schedule/stitch/task_grid.h"
 #include "compiler/te/program/program.h"
@@ -17,7 +18,7 @@ namespace fusion {
 
 struct FormRequest {
   InTasks in_tasks = InTasks::kNoProducts;  // kSliding: without cuts, all stages in one phase
-  int library_product = -1;  // the stage that a library computes, -1: none
+  int library_product = -1;                 // the stage that a library computes, -1: none
   // The first stages of groups that no phase may hold together, besides stage 0, ascending. Stages of a group follow
   // one another.
   std::vector<int> cuts = {};
@@ -27,6 +28,7 @@ struct FormRequest {
   // The groups between cuts hand nothing to each other, and become one phase each, beside each other.
   bool beside = false;
   const std::vector<HandOverRequest>* hand_overs = nullptr;  // of the plan; null: none
+  const PlainSums* plain_sums = nullptr;  // of a convolution by minimal filtering, beside it; null: none
 };
 
 // Stitches all stages of a group into one phase where that is possible, else gives products phases of their own and

@@ -191,7 +191,8 @@ class Candidates {
   absl::Status Add(const FusionBlockForm& form, InTasks in_tasks, std::string label, const std::vector<int>& cuts = {},
                    bool beside = false) {
     ChoiceLog log = *log_;
-    const FormRequest request{in_tasks, -1, cuts, !form.partials.empty(), beside, &options_.hand_overs};
+    FormRequest request{in_tasks, -1, cuts, !form.partials.empty(), beside, &options_.hand_overs};
+    if (form.filtered) request.plain_sums = &form.filtered->plain;
     ASSIGN_OR_RETURN(ScheduledFusionBlock scheduled, ScheduleForm(form.program, form.layouts, device_, request, &log));
     if (form.filtered) {
       RETURN_IF_ERROR(TransformFilter(*form.filtered, &scheduled.kernel));

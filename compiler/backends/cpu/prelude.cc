@@ -78,6 +78,7 @@ double asinh(double); double acosh(double); double atanh(double); double pow(dou
 #define UNROLL_BY(n)
 #define vsel(c, a, b) ((c) ? (a) : (b))
 #define lane_vf(v, l) (v)[l]
+SI u32 not_finite(float x) { return (__builtin_bit_cast(u32, x) & 0x7f800000u) == 0x7f800000u; }
 #define lane_vi(v, l) (v)[l]
 #define inf_f32 __builtin_inff()
 #define inf_f64 __builtin_inf()

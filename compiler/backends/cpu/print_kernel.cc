@@ -1,7 +1,10 @@
 #include "compiler/backends/cpu/print_kernel.h"
 
 #include <algorithm>
+#include <functional>
 #include <set>
+#include <string>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -27,6 +30,37 @@ void PrintRoutine(const movement::Step& step, const movement::RoutineCall& call,
   out->Line(absl::StrCat(te::RoutineInstance(call.name, call.element), "(operands, scratch, begin, end, params);"));
 }
 
+// Names the buffers.
+void PrintBuffers(const movement::Kernel& kernel, const std::vector<int64_t>& scratch, const std::set<int>& may_alias,
+                  const std::set<int>& written, CodeWriter* out) {
+  int arg = 0;
+  for (size_t b = 0; b < kernel.buffers.size(); ++b) {
+    const movement::Buffer& buffer = kernel.buffers[b];
+    if (buffer.scope == Scope::kWarp) continue;  // declared where a row begins
+    const std::string type = absl::StrCat(written.count(static_cast<int>(b)) ? "" : "const ", StorageType(buffer.dtype),
+                                          "*", may_alias.count(static_cast<int>(b)) ? "" : " __restrict");
+    const std::string place = buffer.scope == Scope::kBlock ? absl::StrCat("((char*)scratch + ", scratch[b], ")")
+                                                            : absl::StrCat("args[", arg++, "]");
+    out->Line(absl::StrCat(type, " b", b, " = (", StorageType(buffer.dtype), "*)", place, "; (void)b", b, ";"));
+  }
+  out->Line("(void)args; (void)scratch;");
+}
+
+// A function for the steps of a task that hardly ever run: small, and apart from the others.
+void PrintRareSteps(const movement::Kernel& kernel, const movement::Phase& phase, const std::string& name,
+                    const text::TaskShape& shape, const std::function<void(CodeWriter*)>& print_buffers,
+                    CodeWriter* out) {
+  movement::Phase rare{.grid = phase.grid};
+  for (const movement::Step& step : phase.steps) {
+    if (movement::IsRare(step)) rare.steps.push_back(step);
+  }
+  out->Open(absl::StrCat("static __attribute__((cold, noinline, minsize)) void ", name,
+                         "(void* const* args, void* scratch, i64 task)"));
+  print_buffers(out);
+  text::PrintTask(kernel, rare, shape, out);
+  out->Close();
+}
+
 }  // namespace
 
 std::string PrintKernel(const movement::Kernel& kernel, const std::string& symbol, const DeviceModel& device) {
@@ -48,22 +82,17 @@ std::string PrintKernel(const movement::Kernel& kernel, const std::string& symbo
     std::set<int> written;
     for (const movement::Step& step : phase.steps) {
       for (const movement::Store& store : step.stores) written.insert(store.buffer);
+      if (step.look) written.insert(step.look->buffer);
     }
+    const auto print_buffers = [&](CodeWriter* to) { PrintBuffers(kernel, scratch, may_alias, written, to); };
+    const std::string rare = absl::StrCat(PhaseSymbol(symbol, static_cast<int>(p)), "_rare");
+    const bool has_rare = std::any_of(phase.steps.begin(), phase.steps.end(), movement::IsRare);
+    text::TaskShape shape{.lanes = lanes, .parts = true, .byte_dots = HasByteDots(device)};
+    if (has_rare) PrintRareSteps(kernel, phase, rare, shape, print_buffers, &out);
     out.Open(absl::StrCat("extern \"C\" __attribute__((visibility(\"default\"))) void ",
                           PhaseSymbol(symbol, static_cast<int>(p)),
                           "(void* const* args, void* scratch, i64 begin, i64 end)"));
-    int arg = 0;
-    for (size_t b = 0; b < kernel.buffers.size(); ++b) {
-      const movement::Buffer& buffer = kernel.buffers[b];
-      if (buffer.scope == Scope::kWarp) continue;  // declared where a row begins
-      const std::string type =
-          absl::StrCat(written.count(static_cast<int>(b)) ? "" : "const ", StorageType(buffer.dtype), "*",
-                       may_alias.count(static_cast<int>(b)) ? "" : " __restrict");
-      const std::string place = buffer.scope == Scope::kBlock ? absl::StrCat("((char*)scratch + ", scratch[b], ")")
-                                                              : absl::StrCat("args[", arg++, "]");
-      out.Line(absl::StrCat(type, " b", b, " = (", StorageType(buffer.dtype), "*)", place, "; (void)b", b, ";"));
-    }
-    out.Line("(void)args; (void)scratch;");
+    print_buffers(&out);
     if (phase.tasks() == 0) {  // an empty tensor
       out.Line("(void)begin; (void)end;");
       out.Close();
@@ -76,7 +105,8 @@ std::string PrintKernel(const movement::Kernel& kernel, const std::string& symbo
       continue;
     }
     out.Open("for (i64 task = begin; task < end; ++task)");
-    text::PrintTask(kernel, phase, {.lanes = lanes, .parts = true, .byte_dots = HasByteDots(device)}, &out);
+    if (has_rare) shape.rare_steps = absl::StrCat(rare, "(args, scratch, task);");
+    text::PrintTask(kernel, phase, shape, &out);
     out.Close();
     if (std::any_of(phase.steps.begin(), phase.steps.end(), movement::HasStreamingStores))
       out.Line("STORES_DONE");  // before other threads read these results

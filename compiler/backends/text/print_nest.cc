@@ -23,6 +23,8 @@ class ScalarNestPrinter : public NestPrinter {
   using NestPrinter::NestPrinter;
 
   void Print() {
+    // Bits, because the compiler makes vectors of a union of bits, but not of a sum whose order counts.
+    if (step_.look) out_->Line("u32 look = 0;");
     const int depth = OpenPoints(step_.loops, kernel_, work_group_size_, out_, unroll_, item_);
     OpenUnmasked();
     if (!step_.reduction) {
@@ -32,6 +34,7 @@ class ScalarNestPrinter : public NestPrinter {
     }
     out_->Close();
     for (int i = 0; i < depth; ++i) out_->Close();
+    if (step_.look) out_->Line(absl::StrCat(Place(*step_.look), " = look ? __builtin_nanf(\"\") : 0.f;"));
   }
 
  private:
@@ -68,7 +71,13 @@ class ScalarNestPrinter : public NestPrinter {
     } else {
       out_->Line(Combine(reduction.kind, accs[0].text, printer.Emit(step_.body[0]).text, reduction.acc));
     }
+    // Where a rare step has much to do, most of its sums are NaN, and stay so.
+    const bool ends_early = movement::IsRare(step_) && !general && IsFloat(reduction.acc);
+    const std::string end = ends_early ? absl::StrCat("end", (*next_temp_)++) : "";
+    if (ends_early) out_->Line(absl::StrCat("if (", accs[0].text, " != ", accs[0].text, ") goto ", end, ";"));
     for (size_t i = 0; i < reduction.axes.size() + 1; ++i) out_->Close();
+    if (ends_early) out_->Line(absl::StrCat(end, ":;"));
+    if (step_.look) out_->Line(absl::StrCat("look |= not_finite(", accs[0].text, ");"));
     StoreScalars(step_.then, accs);
   }
 };

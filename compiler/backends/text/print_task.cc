@@ -18,9 +18,19 @@
 namespace fusion::text {
 namespace {
 
+// The condition under which the step runs; empty: it always does.
+std::string ConditionText(const movement::Step& step) {
+  if (!step.runs_if) return "";
+  return absl::StrCat("if (", step.runs_if->finite ? "" : "!", "(b", step.runs_if->buffer, "[0] == 0))");
+}
+
 void PrintStep(const movement::Kernel& kernel, const movement::Step& step, const TaskShape& shape, int* next_temp,
                CodeWriter* out) {
-  out->Open("");
+  out->Open(ConditionText(step));
+  if (movement::IsRare(step) && !shape.rare_steps.empty()) {
+    out->Line(shape.rare_steps);
+    return out->Close();
+  }
   if (const auto* transpose = step.As<movement::BlockedTranspose>()) {
     PrintTranspose(kernel, step, *transpose, shape.lanes, next_temp, out);
   } else if (const auto* tile = step.As<movement::RegisterTile>()) {

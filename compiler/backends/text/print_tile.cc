@@ -44,6 +44,7 @@ class TilePrinter {
     }
     for (const te::Comparison& guard : guards) (Uses(guard, row) ? row_guards_ : free_guards_).push_back(guard);
     SplitReductionAxes();
+    if (step_.look) out_->Line("vf look = bc(0.f);");
     // Opens the loops over tiles. Where there is no axis but the rows, the tiles are those of the rows.
     std::vector<movement::Loop> loops;
     for (const movement::Loop& loop : step_.loops) {
@@ -77,6 +78,9 @@ class TilePrinter {
     if (alone) ++depth;
     PrintRows();
     for (; depth > 0; --depth) out_->Close();
+    if (!step_.look) return;
+    out_->Line(absl::StrCat("b", step_.look->buffer, "[", IndexText(step_.look->address, AxisText, kernel_),
+                            "] = hadd_f32(look);"));
   }
 
  private:

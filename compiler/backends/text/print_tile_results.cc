@@ -34,6 +34,7 @@ class ResultPrinter {
     const int rows = results.rows, vectors = results.vectors;
     const bool single = rows * vectors == 1;
     const std::string type = VectorType(step_.reduction->acc);
+    if (step_.look) Look(rows * vectors, vectors);
     const bool contiguous =
         te::ClassifyLanes(store_.address, Axis{tile_.lane_axis, lanes_}, lanes_) == te::LaneAccess::kContiguous;
     const bool apart = !contiguous && work_group_size_ == 1 && VectorThen() && !step_.lane_limit;
@@ -69,6 +70,20 @@ class ResultPrinter {
   }
 
  private:
+  // Adds zero times the sums to the look: NaN where one of them is infinite or NaN. A tree, since each addition waits
+  // for those below it alone.
+  void Look(int count, int vectors) {
+    std::vector<std::string> sums;
+    for (int i = 0; i < count; ++i) sums.push_back(absl::StrCat("c", i / vectors, "_", i % vectors));
+    for (; sums.size() > 1; sums.resize((sums.size() + 1) / 2)) {
+      const size_t half = (sums.size() + 1) / 2;
+      for (size_t i = half; i < sums.size(); ++i) {
+        sums[i - half] = absl::StrCat("(", sums[i - half], " + ", sums[i], ")");
+      }
+    }
+    out_->Line(absl::StrCat("look = look + ", sums[0], " * bc(0.f);"));
+  }
+
   // Results whose addresses follow each other: in each lane, those of these rows and vectors.
   using Run = std::vector<std::pair<int, int>>;
 

@@ -21,8 +21,8 @@ struct TaskShape {
   // shared memory, 8 bytes for each work-item, through which REDUCE_TEAM combines a reduction that some of them share.
   int work_group_size = 1;
   // Set for the steps of a row nest where a team of the work-group's items computes each row. `work_group_size` is then
-  // the team's, and `item` the variable for an item's number in it; `group` is the work-group's, and all of its items run
-  // through the text, since there are barriers in it, but those of a team whose row does not exist compute nothing:
+  // the team's, and `item` the variable for an item's number in it; `group` is the work-group's, and all of its items
+  // run through the text, since there are barriers in it, but those of a team whose row does not exist compute nothing:
   // `row_exists` is the text of that condition.
   struct Team {
     int group = 1;
@@ -34,6 +34,9 @@ struct TaskShape {
   // Does the language have loads and stores of a part of a vector (ld_f32_part)? Then the rest of a row that would call
   // library functions is a vector, too.
   bool parts = false;
+  // The call that runs a task's rare steps, where they are a function of their own, so that they are no part of the
+  // text that the compiler has to make fast; empty: they stand where they run.
+  std::string rare_steps = {};
   // Has the device an instruction that adds four products of bytes in each lane? Otherwise register tiles widen bytes.
   bool byte_dots = true;
 };

@@ -3,11 +3,17 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
+#include <functional>
+#include <limits>
+#include <map>
 #include <set>
+#include <string>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "compiler/pipeline/testing/run_fusion_block.h"
+#include "runtime/base/random_inputs.h"
 
 namespace fusion::testing {
 namespace {
@@ -118,11 +124,73 @@ TEST(CodegenConv, MinimalFilteringInPhases) {
       ASSERT_EQ(result.kernels.size(), 1u) << form << ": " << result.name;
       EXPECT_GE(result.kernels[0].kernel.phases.size(), 3u) << form << ": " << result.name;
       const std::vector<movement::Pack>& packs = result.kernels[0].kernel.packs;
-      EXPECT_TRUE(std::any_of(packs.begin(), packs.end(), [](const movement::Pack& pack) {
-        return !pack.transform.by_dimension.empty();
-      })) << form << ": " << result.name;
+      EXPECT_TRUE(std::any_of(packs.begin(), packs.end(),
+                              [](const movement::Pack& pack) { return !pack.transform.by_dimension.empty(); }))
+          << form << ": " << result.name;
     }
   }
+}
+
+// Random numbers, among them an infinity of either sign and a NaN, far from each other.
+Tensor WithInfinities(const Shape& shape) {
+  constexpr float kInfinity = std::numeric_limits<float>::infinity();
+  Tensor tensor = RandomTensor(DType::kF32, shape, 3, 5);
+  const int64_t all = tensor.num_elements();
+  tensor.SetDouble(all / 11, kInfinity);
+  tensor.SetDouble(all / 2 + 5, -kInfinity);
+  tensor.SetDouble(all - 7, std::nanf(""));
+  return tensor;
+}
+
+// An infinity or a NaN reaches the results that read it, and no others of its tile.
+TEST(CodegenConv, MinimalFilteringOfInfinities) {
+  const Ints pad1 = {1, 1, 1, 1};
+  std::vector<FusionCase> cases;
+  const auto add = [&](const std::string& name, const Shape& shape, const Shape& w, const G::Attrs& attrs,
+                       const std::function<V(G*, V x, V conv)>& behind = {}) {
+    G g;
+    const V x = g.In(WithInfinities(shape));
+    const V conv = g.Op("Conv", {x, g.Weight(w), g.Weight({w[0]})}, attrs);
+    g.Out(behind ? behind(&g, x, conv) : conv);
+    cases.push_back(FusionCase(name, g));
+  };
+  add("image", {1, 32, 12, 16}, {32, 32, 3, 3}, {{"pads", pad1}});
+  add("tiles past the end", {1, 32, 15, 15}, {48, 32, 3, 3}, {{"pads", pad1}});
+  add("odd channels", {1, 20, 12, 12}, {40, 20, 3, 3}, {{"pads", pad1}});
+  add("batch", {2, 24, 14, 18}, {48, 24, 3, 3}, {});
+  add("row", {2, 32, 64}, {48, 32, 3}, {{"pads", Ints{1, 1}}});
+  add("volume", {1, 16, 5, 8, 12}, {32, 16, 3, 3, 3}, {{"pads", Ints{1, 1, 1, 1, 1, 1}}});
+  add("residual", {1, 32, 16, 16}, {32, 32, 3, 3}, {{"pads", pad1}}, [](G* g, V x, V conv) {
+    return g->Op("Relu", {g->Op("Add", {conv, x})});
+  });
+  std::vector<RunOptions> options;
+  std::vector<std::string> forms;
+  for (const char* form : {"winograd4", "winograd2", "winograd4-phases", "winograd2-phases"}) {
+    for (const DeviceModel& device : {Avx512Device(), Avx2Device()}) {
+      for (const LayoutMode mode : {LayoutMode::kPlain, LayoutMode::kBlocked}) {
+        options.push_back({device, mode});
+        options.back().directives = {{ecg::kNone, "form", form}};
+        forms.push_back(form);
+      }
+    }
+  }
+  const std::vector<FusionResult> results = RunCases(cases, options);
+  std::map<std::string, int> compared;  // by form
+  for (size_t r = 0; r < results.size(); ++r) {
+    const FusionResult& result = results[r];
+    const std::string& form = forms[r % options.size()];
+    if (absl::IsFailedPrecondition(result.status)) continue;  // not every layout has every form
+    EXPECT_TRUE(result.status.ok()) << form << ": " << result.name << ": " << result.status;
+    ++compared[form];
+    int rare = 0;
+    for (const FusionKernel& kernel : result.kernels) {
+      for (const movement::Phase& phase : kernel.kernel.phases) {
+        for (const movement::Step& step : phase.steps) rare += movement::IsRare(step);
+      }
+    }
+    EXPECT_EQ(rare, 1) << form << ": " << result.name;
+  }
+  for (const std::string& form : forms) EXPECT_GE(compared[form], 20) << form;
 }
 
 TEST(CodegenConv, Windows) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <functional>
 #include <utility>
 
@@ -31,6 +32,11 @@ constexpr double kMostErrorGrowth = 16;
 // and the errors of F(4, 3) are two thirds as large (Barabasz et al., Error Analysis and Improving the Accuracy of
 // Winograd Convolution, ACM TOMS 2020).
 constexpr double kPoints[] = {0, 1, -1, 0.5, -2, -0.5, 2};
+constexpr int64_t kPointOne = 1, kPointMinusOne = 2;  // their places in kPoints
+
+// A recovered tap below this part of the terms that it is the sum of is their rounding: of four terms, each rounded
+// once in the transformed filter and once by its factor.
+constexpr double kTapRounding = 0x1p-21;
 
 // A spatial axis of the reduction, the taps that slide along it, and the dimensions of the operands where both meet.
 struct Window {
@@ -160,7 +166,9 @@ class Filtering {
     TensorId moved = x_.tensor;
     for (size_t q = 0; q < windows_.size(); ++q) moved = TransformInput(moved, q);
     const TensorId products = Multiply(moved);
-    Finish(products);
+    result_.plain.sums = Finish(products);
+    result_.plain.filter = result_.filter;
+    result_.plain.te = SumPlainly();
     for (size_t s = at; s < result_.program.tes.size(); ++s) result_.program.tes[s].origins = te_.origins;
     for (size_t s = at + 1; s < old_.tes.size(); ++s) result_.program.tes.push_back(old_.tes[s]);
     return std::move(result_);
@@ -258,8 +266,8 @@ class Filtering {
   }
 
   // Transforms the results back, window by window. The last expression keeps the axes, the epilogue and the output of
-  // the reduction that it replaces.
-  void Finish(TensorId products) {
+  // the reduction that it replaces. Returns what it reads.
+  TensorId Finish(TensorId products) {
     TensorId from = products;
     if (windows_.size() == 2) {
       Shape shape = {n_};
@@ -287,6 +295,42 @@ class Filtering {
       at.push_back(axis.id == out.id ? te::FloorDiv(Index(axis), m_) : Index(axis));
     last.body = {builder_.At(out_, {te::Mod(Index(out), m_), Index(row)}) * builder_.At(from, at)};
     result_.program.tes.push_back(std::move(last));
+    return from;
+  }
+
+  // The reduction that was replaced, over recovered taps: each is a sum over two rows of the transformed filter for
+  // each window.
+  te::Te SumPlainly() {
+    const auto* rows = static_cast<const float*>(matrices_.filter.data());
+    const auto norm = [&](int64_t point) { return 1 / rows[point * kTaps]; };
+    Tensor factors(DType::kF32, {kTaps, 2});
+    const float values[kTaps][2] = {{norm(0), 0}, {norm(kPointOne) / 2, -norm(kPointMinusOne) / 2}, {1, 0}};
+    std::memcpy(factors.mutable_data(), values, sizeof(values));
+    const TensorId factor = builder_.Constant("filter_taps", factors);
+    Scalar tap, size;
+    for (uint32_t choice = 0; choice < 1u << windows_.size(); ++choice) {
+      Idx weight = w_.indices;
+      std::vector<Scalar> term;
+      for (size_t q = 0; q < windows_.size(); ++q) {
+        const Index t(windows_[q].tap);
+        const bool second = (choice >> q & 1) != 0;
+        // The first rows are 0, that of point 1, and the last one; the second row matters for the middle tap alone.
+        weight[windows_[q].w_dim] =
+            second ? te::Mod(t, 2) * kPointMinusOne : t + te::FloorDiv(t, kTaps - 1) * (n_ - kTaps);
+        term.push_back(builder_.At(factor, {t, Index(second ? 1 : 0)}));
+      }
+      Scalar value = builder_.At(result_.filter, weight);
+      for (const Scalar& by : term) value = by * value;
+      tap = tap == nullptr ? value : tap + value;
+      const Scalar absolute = te::Call(te::Op::kAbs, {value});
+      size = size == nullptr ? absolute : size + absolute;
+    }
+    const Scalar below =
+        te::Call(te::Op::kLt, {te::Call(te::Op::kAbs, {tap}), size * te::Imm(DType::kF32, kTapRounding)});
+    tap = te::Call(te::Op::kSelect, {below, te::Imm(DType::kF32, 0), tap});
+    te::Te plain = te_;
+    plain.body = {te::Load(x_.tensor, DType::kF32, x_.indices, x_.pad) * tap};
+    return plain;
   }
 
   const te::Program& old_;

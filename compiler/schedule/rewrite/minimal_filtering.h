@@ -34,6 +34,18 @@ FilterMatrices MakeFilterMatrices(int64_t outputs, int64_t taps);
 // 3), 3.2 for F(4, 3), 6.8 for F(6, 3).
 double ErrorGrowth(const FilterMatrices& matrices);
 
+// PlainSums: the results of a replaced reduction once more, by plain sums over taps that are recovered from the
+// transformed filter. An infinity or a NaN of the input is in every transformed element of its tile, but in few of them.
+//
+// The first and the last row of a transformed filter are taps, up to a factor, and the middle tap is half the
+// difference of the rows of the points 1 and -1. A tap below the rounding of these rows counts as zero, so that
+// 0 * infinity stays NaN.
+struct PlainSums {
+  te::Te te;               // with the axes, the epilogue and the output of the reduction that was replaced
+  te::TensorId sums = -1;  // what the last transform of the filtered program reads
+  te::TensorId filter = -1;
+};
+
 // A program in which one reduction is replaced, and the constant that its filter has become.
 struct FilteredProgram {
   te::Program program;
@@ -41,6 +53,7 @@ struct FilteredProgram {
   te::TensorId source = -1;
   te::TensorId result = -1;  // what the reduction computes, in the program before and in this one
   movement::ConstantTransform transform;
+  PlainSums plain;
 };
 
 // Replaces the first f32 product of a window and a constant filter that qualifies by five expressions (three for one

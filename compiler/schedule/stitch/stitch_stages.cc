@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "compiler/schedule/nest/form_stages.h"
 #include "compiler/schedule/stitch/join_rows.h"
+#include "compiler/schedule/stitch/plain_sums.h"
 #include "compiler/schedule/stitch/task_boxes.h"
 #include "compiler/schedule/stitch/task_steps.h"
 #include "compiler/schedule/tile/products.h"
@@ -25,10 +26,13 @@ using te::TensorId;
 // The fewest columns of a head of attention.
 constexpr int64_t kLeastHead = 8;
 
-// Tensors of stages [first, last) that the fusion block returns or that later stages read, and the other outputs of
-// the stages that compute these: all outputs of a stage live in one scope.
-std::set<TensorId> LiveOutOf(int first, int last, const te::Program& program) {
+// Tensors of stages [first, last) that the fusion block returns or that later stages read (`plain`: also beside minimal
+// filtering), and the other outputs of the stages that compute these: all outputs of a stage live in one scope.
+std::set<TensorId> LiveOutOf(int first, int last, const te::Program& program, const PlainSums* plain) {
   std::set<TensorId> live(program.outputs.begin(), program.outputs.end());
+  if (plain != nullptr && program.DefiningTe(plain->te.outputs[0]) >= last) {
+    te::VisitTensors(plain->te, [&](TensorId t) { live.insert(t); });
+  }
   for (size_t s = last; s < program.tes.size(); ++s)
     te::VisitTensors(program.tes[s], [&](TensorId t) { live.insert(t); });
   std::set<TensorId> result;
@@ -138,8 +142,10 @@ absl::Status AddStitchedPhase(int first, int last, InTasks in_tasks, const std::
   PrefetchNextTask(draft->device, draft->kernel, &phase);
   UseStreamingStores(draft->device, draft->kernel, draft->choices, &phase);
   draft->kernel.phases.push_back(std::move(phase));
+  const int64_t most = MostScratchBytes(draft->device, products || in_tasks == InTasks::kHalos);
+  AddPlainSums(stages, boxes, first, most, draft);
   const int64_t scratch_bytes = draft->kernel.PlannedScratchBytes();
-  if (scratch_bytes > MostScratchBytes(draft->device, products || in_tasks == InTasks::kHalos)) {
+  if (scratch_bytes > most) {
     return absl::FailedPreconditionError(
         absl::StrCat("a task's intermediates of ", scratch_bytes, " bytes exceed the core's own cache"));
   }
@@ -151,7 +157,7 @@ absl::Status AddStitchedPhase(int first, int last, InTasks in_tasks, const std::
 absl::Status StitchStages(int first, int last, InTasks in_tasks, KernelDraft* draft) {
   const movement::Kernel kernel = draft->kernel;
   const std::vector<int> buffer_of = draft->buffer_of;
-  const std::set<TensorId> live_out = LiveOutOf(first, last, draft->program);
+  const std::set<TensorId> live_out = LiveOutOf(first, last, draft->program, draft->plain_sums);
   draft->AddDeviceBuffers(live_out);
   absl::Status status = AddStitchedPhase(first, last, in_tasks, live_out, draft);
   if (status.ok() && !HoldsProducts(in_tasks) && draft->choices->Pick("stitch", {"yes", "no"}) == 1) {

@@ -19,40 +19,6 @@ namespace {
 using te::Axis;
 using te::Index;
 
-// Returns the loop nest of a stage over its box in a task.
-absl::StatusOr<Nest> NestInTask(const PhysicalTe& stage, const te::Box& box, const std::vector<Axis>& grid,
-                                const std::set<int>& unsplit, KernelDraft* draft) {
-  ASSIGN_OR_RETURN(Nest nest, draft->MakeNest(stage));
-  nest.unsplit = unsplit;
-  std::vector<Axis> loops;
-  std::map<int, Index> bound;
-  for (size_t d = 0; d < stage.te.axes.size(); ++d) {
-    const Axis& axis = stage.te.axes[d];
-    const te::Span& span = box[d];
-    const bool shared = std::any_of(grid.begin(), grid.end(), [&](const Axis& g) { return g.id == axis.id; });
-    if (axis.extent == 1 || shared) continue;
-    if (span.length == 1) {
-      bound[axis.id] = span.origin;
-    } else if (span.length == axis.extent && span.origin.IsConstant() && span.origin.constant() == 0) {
-      loops.push_back(axis);
-    } else {
-      const Axis local = draft->axes.New(span.length);
-      loops.push_back(local);
-      bound[axis.id] = span.origin + Index(local);
-      if (unsplit.count(axis.id) > 0) nest.unsplit.insert(local.id);
-      const std::optional<Index> limit = TaskBoxes::LimitOf(span, axis.extent);
-      if (limit) nest.limits[local.id] = *limit;
-    }
-  }
-  nest.axes = loops;
-  nest.Substitute([&](const Axis& axis) -> const Index* {
-    auto it = bound.find(axis.id);
-    return it == bound.end() ? nullptr : &it->second;
-  });
-  DropUnitAxes(&nest);
-  return nest;
-}
-
 absl::StatusOr<movement::Phase> TileInTask(Nest nest, bool could_be_phase, KernelDraft* draft) {
   if (draft->target.threadgroup_tiles) {
     StraightenForGroup(&nest, draft);
@@ -89,6 +55,39 @@ bool AddRanges(const Nest& nest, InTasks in_tasks, KernelDraft* draft, movement:
 }
 
 }  // namespace
+
+absl::StatusOr<Nest> NestInTask(const PhysicalTe& stage, const te::Box& box, const std::vector<Axis>& grid,
+                                const std::set<int>& unsplit, KernelDraft* draft) {
+  ASSIGN_OR_RETURN(Nest nest, draft->MakeNest(stage));
+  nest.unsplit = unsplit;
+  std::vector<Axis> loops;
+  std::map<int, Index> bound;
+  for (size_t d = 0; d < stage.te.axes.size(); ++d) {
+    const Axis& axis = stage.te.axes[d];
+    const te::Span& span = box[d];
+    const bool shared = std::any_of(grid.begin(), grid.end(), [&](const Axis& g) { return g.id == axis.id; });
+    if (axis.extent == 1 || shared) continue;
+    if (span.length == 1) {
+      bound[axis.id] = span.origin;
+    } else if (span.length == axis.extent && span.origin.IsConstant() && span.origin.constant() == 0) {
+      loops.push_back(axis);
+    } else {
+      const Axis local = draft->axes.New(span.length);
+      loops.push_back(local);
+      bound[axis.id] = span.origin + Index(local);
+      if (unsplit.count(axis.id) > 0) nest.unsplit.insert(local.id);
+      const std::optional<Index> limit = TaskBoxes::LimitOf(span, axis.extent);
+      if (limit) nest.limits[local.id] = *limit;
+    }
+  }
+  nest.axes = loops;
+  nest.Substitute([&](const Axis& axis) -> const Index* {
+    auto it = bound.find(axis.id);
+    return it == bound.end() ? nullptr : &it->second;
+  });
+  DropUnitAxes(&nest);
+  return nest;
+}
 
 absl::Status AddTaskSteps(const te::Te& te, const PhysicalTe& stage, const te::Box& box, InTasks in_tasks,
                           KernelDraft* draft, movement::Phase* phase, const std::set<int>& unsplit) {

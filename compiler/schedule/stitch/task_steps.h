@@ -26,6 +26,10 @@ inline bool HoldsWindows(InTasks in_tasks) {
 absl::Status AddTaskSteps(const te::Te& te, const PhysicalTe& stage, const te::Box& box, InTasks in_tasks,
                           KernelDraft* draft, movement::Phase* phase, const std::set<int>& unsplit = {});
 
+// The loop nest of a stage over its box in a task.
+absl::StatusOr<Nest> NestInTask(const PhysicalTe& stage, const te::Box& box, const std::vector<te::Axis>& grid,
+                                const std::set<int>& unsplit, KernelDraft* draft);
+
 // Elements behind a scratch box that the last vector of its last row may read; results made from them are not stored.
 int64_t BehindWindows(InTasks in_tasks, const DeviceModel& device);
 

@@ -103,6 +103,30 @@ bool IsRoundingOf(const Tensor& wanted, const Tensor& moved) {
   return true;
 }
 
+// As kernels do it: where a sum of filtering is no finite number, the plain sum stands in its place.
+te::Program WithPlainSums(const FilteredProgram& filtered) {
+  te::Program program = filtered.program;
+  const int last = program.DefiningTe(filtered.result);
+  te::Te whole = program.tes[last];
+  std::vector<te::Index> here;
+  for (const te::Axis& axis : whole.axes) here.emplace_back(axis);
+  const auto sums = [&](te::Te te) {
+    te.then.clear();
+    te.outputs = {
+        program.AddTensor("sums", DType::kF32, program.tensors[filtered.result].shape, te::Role::kIntermediate)};
+    return te;
+  };
+  const std::vector<te::Te> both = {sums(whole), sums(filtered.plain.te)};
+  const te::Scalar moved = te::Load(both[0].outputs[0], DType::kF32, here);
+  const te::Scalar plain = te::Load(both[1].outputs[0], DType::kF32, here);
+  const te::Scalar finite = te::Call(te::Op::kEq, {moved - moved, te::Imm(DType::kF32, 0)});
+  whole.reduction->axes = {program.NewAxis(1)};
+  whole.body = {te::Call(te::Op::kSelect, {finite, moved, plain})};
+  program.tes[last] = std::move(whole);
+  program.tes.insert(program.tes.begin() + last, both.begin(), both.end());
+  return program;
+}
+
 // The graph's program with every window that qualifies computed by minimal filtering; nullopt if none does. Each window
 // is judged where it is filtered: its result before and after, from the same inputs, since what comes after it may make
 // the difference as large (1 / x) or as small (a sigmoid) as it likes.
@@ -120,7 +144,7 @@ absl::StatusOr<std::optional<te::Program>> Filtered(const ecg::LoweredGraph& low
       return absl::FailedPreconditionError(absl::StrCat("filtering ", program.tensors[next->result].name,
                                                         " with tiles of ", outputs, " is no rounding"));
     }
-    program = std::move(next->program);
+    program = WithPlainSums(*next);
     filtered = true;
   }
   if (!filtered) return std::nullopt;
