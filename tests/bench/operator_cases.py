@@ -221,7 +221,7 @@ def reductions():
         for x, axis in [((12, 128, 128), -1), ((1000, 5), -1), ((20000, 5), -1), ((64, 1000), -1), ((8, 1024, 1024), -1), ((1, 50257), -1),
                         ((1, 21, 128, 128), 1), ((1536, 196), -1), ((1, 49), -1)]:
             cases.append(Case(f"{op} {_text(x)} axis {axis}", "reduction", op, dict(axis=axis), (Input(x),)))
-    for x, axis in [((512, 1024), 1), ((512, 1024), 0), ((1000000,), 0), ((16, 512, 64), 1)]:
+    for x, axis in [((512, 1024), 1), ((512, 1024), 0), ((1000000,), 0), ((4, 5000), 1), ((20000, 64), 0), ((16, 512, 64), 1)]:
         cases.append(Case(f"CumSum {_text(x)} axis {axis}", "reduction", "CumSum", {}, (Input(x), np.array(axis, I64))))
     cases.append(Case("CumSum 512×1024 axis 1 reverse exclusive", "reduction", "CumSum", dict(reverse=1, exclusive=1),
                       (Input((512, 1024)), np.array(1, I64))))

@@ -11,7 +11,8 @@ namespace {
 
 // Placeholders: $L lanes, $B bytes of a vector, $S a list of $L times `s`, $I 0..$L-1, $ZL and $ZH the zipped lanes of
 // two vectors (low and high half), $ZBL and $ZBH the same of 16 bytes, $E every second and $T1, $T2 every third lane,
-// $H the helpers for single values.
+// $H the helpers for single values, $OE every second lane of two vectors of which the second begins with the last element
+// of the first.
 //
 // Accuracy and method of the functions:
 // - exp: Cody-Waite with an exact high part, so that the result does not depend on contraction; 1.7e-7 relative.
@@ -26,6 +27,11 @@ namespace {
 // - sin, cos: quarter turns are subtracted in f64, exact to |x| < 2^20, then Cephes' polynomials: 1.6 ulp. Lanes beyond
 //   go to libm, which knows enough digits of pi.
 // - asin, acos: Cephes' polynomial, half-angle beyond 1/2: 2.3 and 1.1 ulp.
+// - tan: the angle of sin, Cephes' polynomial, one division: 2.7 ulp.
+// - sinh, cosh: half of the exponential, which is finite where the exponential is not, and a quarter of its inverse;
+//   below 1, sinh is Cephes' polynomial: 2.8 and 2.6 ulp.
+// - asinh, acosh, atanh: logarithms; near zero, polynomials: 2.3, 2.2 and 1.3 ulp. That of asinh is a least-squares fit
+//   as far as 1, because the logarithm of what is near 1 loses digits; the others are Cephes'.
 // - pow: exp2(y·log2 x) in f64, 0.56 ulp, with IEEE's special cases.
 // - fmod: exact in f64 where the quotient is below 2^28; other lanes go to libm.
 //
@@ -53,7 +59,9 @@ namespace {
 //   itself. Neither takes time; the former would keep loops over single values from becoming vectors.
 // - log_of, power_of: the library takes a subnormal number apart by a product, which is 0 where such numbers are
 //   flushed, and gives the logarithm of no number at hand. Comparisons flush, too: x is 0 as elsewhere in the kernel.
-// - vmax(a, b): vmaxps returns its second operand when unordered, so a NaN in `a` needs the extra select.
+// - vmax(a, b): vmaxps returns its second operand when unordered, so that only a NaN in `a` is lost.
+// - or_nan: m, or a NaN where x is one. All bits set are a NaN, too; a choice by a mask is two instructions with AVX2.
+// - ld2_inside: two whole vectors that overlap end with the last element that is needed.
 constexpr char kText[] =
     R"(typedef unsigned char u8; typedef signed char i8; typedef unsigned short u16; typedef short i16;
 typedef unsigned int u32; typedef int i32; typedef unsigned long u64; typedef long i64; typedef long ix;
@@ -182,8 +190,13 @@ SI vi dot_128(vi o, vi b) { return VNNI(o, bi((int)0x80808080u), b); }
 DOT(dot_us, u, s) DOT(dot_su, s, u) DOT(dot_ss, s, s)
 SI vi dot_128(vi o, vi b) { return o; }
 #endif
-SI vf vmax(vf a, vf b) { vf m = a > b ? a : b; return a != a ? a : m; }
-SI vf vmin(vf a, vf b) { vf m = a < b ? a : b; return a != a ? a : m; }
+#if $L == 16
+SI vf or_nan(vf m, vf x) { return x != x ? x : m; }
+#else
+SI vf or_nan(vf m, vf x) { return (vf)((vi)m | (x != x)); }
+#endif
+SI vf vmax(vf a, vf b) { return or_nan(a > b ? a : b, a); }
+SI vf vmin(vf a, vf b) { return or_nan(a < b ? a : b, a); }
 SI vf vabs(vf x) { return (vf)((vi)x & 0x7fffffff); }
 SI vf vsign(vf x) { vf z = bc(0.f); vf r = x > z ? bc(1.f) : x < z ? bc(-1.f) : z; return x != x ? x : r; }
 #define LANEWISE(name, f) SI vf name(vf x) { vf r; for (int l = 0; l < $L; ++l) r[l] = f(x[l]); return r; }
@@ -261,6 +274,9 @@ SI void st_first_f32(float* p, vf v, ix n) {
 }
 #endif
 SI void ld2_inside_f32(vf* v, const float* p, ix from, ix to) {
+#if $L == 8
+  if (from <= 0 && to > 2 * ($L - 1)) { *v = __builtin_shufflevector(ld_f32(p), ld_f32(p + $L - 1), $OE); return; }
+#endif
   vf low = *v, high = *v;
   ld_inside_f32(&low, p, from, to); ld_inside_f32(&high, p + $L, from - $L, to - $L);
   *v = even(low, high);
@@ -287,15 +303,18 @@ SI void ldn_inside_f32(vf* v, const float* p, ix n, ix from, ix to) {
   for (ix l = 0; l < $L; ++l) if (n * l >= from && n * l < to) (*v)[l] = p[n * l];
 }
 SI vf vrsqrt(vf x) { return bc(1.f) / vsqrt(x); }
+SI vf exp_fraction(vf y, vf* n, vf* m) {
+  *n = y * bc(1.44269504f) + bc(12582912.f); *m = *n - bc(12582912.f);
+  vf r = y - *m * bc(0.693359375f); r = r + *m * bc(2.12194440e-4f);
+  return ((((bc(.00831247971f) * r + bc(.0418905531f)) * r + bc(.166671163f)) * r + bc(.499992288f)) * r + bc(1.f)) * r + bc(1.f);
+}
 SI vf vexp(vf x) {
 #if $L == 16 && defined(__AVX512F__)
   vf y = x < bc(-104.f) ? bc(-104.f) : x; y = y > bc(89.f) ? bc(89.f) : y;
 #else
   vf y = x;
 #endif
-  vf n = y * bc(1.44269504f) + bc(12582912.f), m = n - bc(12582912.f);
-  vf r = y - m * bc(0.693359375f); r = r + m * bc(2.12194440e-4f);
-  vf p = ((((bc(.00831247971f) * r + bc(.0418905531f)) * r + bc(.166671163f)) * r + bc(.499992288f)) * r + bc(1.f)) * r + bc(1.f);
+  vf n, m, p = exp_fraction(y, &n, &m);
 #if $L == 16 && defined(__AVX512F__)
   return (vf)__builtin_ia32_scalefps512_mask(p, m, bc(0.f), -1, 4);
 #else
@@ -382,11 +401,14 @@ SI vi vf2i_any(vf x) {
   IN_LANES(far, r, (int)f2i((double)x[l]))
   return r;
 }
-SI vf vsine(vf x, int quarter) {
+SI vf within_quarter(vf x, vi* q) {
   vd d = f2d(x), t = d * bd(0x1.45f306dc9c883p-1) + bd(0x1.8p52), n = t - bd(0x1.8p52);
   vd e = d - n * bd(0x1.921fb544p0); e = e - n * bd(0x1.0b4611a626331p-34);
-  vi q = __builtin_convertvector((vl)t, vi) + quarter;
-  vf r = d2f(e), z = r * r;
+  *q = __builtin_convertvector((vl)t, vi);
+  return d2f(e);
+}
+SI vf vsine(vf x, int quarter) {
+  vi q; vf r = within_quarter(x, &q), z = r * r; q += quarter;
   vf s = bc(-1.9515295891e-4f); s = s * z + bc(8.3321608736e-3f); s = s * z + bc(-1.6666654611e-1f); s = s * z * r + r;
   vf c = bc(2.443315711809948e-5f); c = c * z + bc(-1.388731625493765e-3f); c = c * z + bc(4.166664568298827e-2f);
   c = c * z * z + (bc(1.f) - bc(.5f) * z);
@@ -411,6 +433,51 @@ SI vf vacos(vf x) {
   vi far = a > bc(.5f);
   vf y = asin_part(far ? vsqrt(h) : x, far ? h : a * a);
   return far ? (x < bc(0.f) ? bc(3.14159274f) - (y + y + bc(8.74227766e-8f)) : y + y) : bc(1.57079637f) - (y + bc(4.37113883e-8f));
+}
+SI vf vtan(vf x) {
+  vi q, far = ~(vabs(x) < bc(0x1p20f));
+  vf r = within_quarter(x, &q), z = r * r;
+  vf p = bc(9.38540185543e-3f); p = p * z + bc(3.11992232697e-3f); p = p * z + bc(2.44301354525e-2f);
+  p = p * z + bc(5.34112807005e-2f); p = p * z + bc(1.33387994085e-1f); p = p * z + bc(3.33331568548e-1f);
+  p = p * z * r + r;
+  vi odd = (q << 31) != 0;
+  r = (odd ? bc(-1.f) : p) / (odd ? p : bc(1.f));
+  IN_LANES(far, r, tanf(x[l]))
+  return x == bc(0.f) ? x : r;
+}
+SI vf half_exp(vf a) {
+  vf n, m, p = exp_fraction(bc(90.f) < a ? bc(90.f) : a, &n, &m);
+  return (p + p) * (vf)(((vu)n << 23) + (125u << 23));
+}
+SI vf with_sign(vf a, vf x) { return (vf)((vi)a | ((vi)x & (int)0x80000000)); }
+SI vf vsinh(vf x) {
+  vf a = vabs(x), g = half_exp(a), z = x * x;
+  vf p = bc(2.03721912945e-4f); p = p * z + bc(8.33028376239e-3f); p = p * z + bc(1.66667160211e-1f);
+  return a < bc(1.f) ? p * z * x + x : with_sign(g - bc(.25f) / g, x);
+}
+SI vf vcosh(vf x) { vf g = half_exp(vabs(x)); return g + bc(.25f) / g; }
+SI vf log_beyond(vf a, vf z) {
+  vi far = a > bc(1e6f);
+  return vlog(far ? a : a + vsqrt(z)) + (far ? bc(.693147181f) : bc(0.f));
+}
+SI vf vasinh(vf x) {
+  vf a = vabs(x), z = x * x;
+  vf p = bc(0.000673007977f); p = p * z + bc(-0.00383436959f); p = p * z + bc(0.0104239052f);
+  p = p * z + bc(-0.019175848f); p = p * z + bc(0.0294531602f); p = p * z + bc(-0.0444870107f);
+  p = p * z + bc(0.074987039f); p = p * z + bc(-0.166666299f);
+  return with_sign(a < bc(1.f) ? p * z * a + a : log_beyond(a, z + bc(1.f)), x);
+}
+SI vf vacosh(vf x) {
+  vf z = x - bc(1.f);
+  vf p = bc(1.7596881071e-3f); p = p * z + bc(-7.5272886713e-3f); p = p * z + bc(2.6454905019e-2f);
+  p = p * z + bc(-1.1784741703e-1f); p = p * z + bc(1.4142135263f);
+  return z < bc(.5f) ? p * vsqrt(z) : log_beyond(x, z * (x + bc(1.f)));
+}
+SI vf vatanh(vf x) {
+  vf a = vabs(x), z = x * x;
+  vf p = bc(1.81740078349e-1f); p = p * z + bc(8.24370301058e-2f); p = p * z + bc(1.46691431730e-1f);
+  p = p * z + bc(1.99782164500e-1f); p = p * z + bc(3.33337300303e-1f);
+  return a < bc(.5f) ? p * z * x + x : with_sign(bc(.5f) * vlog((bc(1.f) + a) / (bc(1.f) - a)), x);
 }
 SI vf vpow(vf x, vf y) {
   vf a = vabs(x), s = a < bc(1.17549435e-38f) ? a * bc(8388608.f) : a;
@@ -446,8 +513,8 @@ SI vf vmod(vf x, vf y) {
   vf whole = (vf)((vi)y & (int)0x80000000);
   return r == none ? whole : ((r < none) ^ (y < none)) ? r + y : r;
 }
-SI vf amax_f32(vf acc, vf x) { vf m = x > acc ? x : acc; return x != x ? x : m; }
-SI vf amin_f32(vf acc, vf x) { vf m = x < acc ? x : acc; return x != x ? x : m; }
+SI vf amax_f32(vf acc, vf x) { return or_nan(x > acc ? x : acc, x); }
+SI vf amin_f32(vf acc, vf x) { return or_nan(x < acc ? x : acc, x); }
 typedef float vf4 __attribute__((vector_size(16)));
 #if $L == 16
 typedef float vf8 __attribute__((vector_size(32)));
@@ -504,6 +571,12 @@ std::string Repeat(int count, bool numbers) {
   return text;
 }
 
+std::string OverlappingEvenLanes(int lanes) {
+  std::string text;
+  for (int i = 0; i < lanes; ++i) absl::StrAppend(&text, i ? "," : "", 2 * i < lanes ? 2 * i : 2 * i + 1);
+  return text;
+}
+
 }  // namespace
 
 std::string Prelude(int lanes) {
@@ -513,6 +586,7 @@ std::string Prelude(int lanes) {
                                      {"$I", Repeat(lanes, true)},
                                      {"$ZBL", text::ZippedLanes(16, 0)},
                                      {"$ZBH", text::ZippedLanes(16, 8)},
+                                     {"$OE", OverlappingEvenLanes(lanes)},
                                      {"$E", text::EvenLanes(lanes)},
                                      {"$T1", text::ThirdLanes(lanes, false)},
                                      {"$T2", text::ThirdLanes(lanes, true)},

@@ -146,9 +146,15 @@ SI float tanh_of_f32(float x) { return fabs(x) > 9.02f ? copysign(1.f, x) : tanh
 #define vatan atan
 #define vasin asin
 #define vacos acos
+#define vsinh sinh
+#define vcosh cosh
+#define vasinh asinh
+#define vacosh acosh
+#define vatanh atanh
 #define vpow pow
 #define vfmod fmod
 SI vf vsin(vf x) { vf r; for (int l = 0; l < $L; ++l) lane_vf(r, l) = sin(lane_vf(x, l)); return r; }
+SI vf vtan(vf x) { vf r; for (int l = 0; l < $L; ++l) lane_vf(r, l) = tan(lane_vf(x, l)); return r; }
 SI vf vcos(vf x) { vf r; for (int l = 0; l < $L; ++l) lane_vf(r, l) = cos(lane_vf(x, l)); return r; }
 SI vf vmod(vf a, vf b) { vf r = fmod(a, b); return r == bc(0.f) ? copysign(r, b) : ((r < bc(0.f)) != (b < bc(0.f))) ? r + b : r; }
 SI vf zip_low(vf a, vf b) { return shuffle2(a, b, (vu)($ZL)); }

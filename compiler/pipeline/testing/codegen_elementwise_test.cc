@@ -237,9 +237,11 @@ TEST(CodegenReduction, ColumnsBeyondTheCaches) {
     g.Out(g.Op("ReduceProd", {g.In(shape), g.Ints({axis})}));
     cases.push_back(FusionCase("product " + ShapeToString(shape), g));
   }
-  G tangent;  // an epilogue without a vector form
-  tangent.Out(tangent.Op("Tan", {tangent.Op("ReduceMean", {tangent.In({1024, 300}), tangent.Ints({0})})}));
-  cases.push_back(FusionCase("tangent", tangent));
+  G remainder;  // an epilogue without a vector form
+  const V mean = remainder.Op("ReduceMean", {remainder.In({1024, 300}), remainder.Ints({0})});
+  const V whole = remainder.Op("Cast", {remainder.Op("Mul", {mean, remainder.Scalar(1e4)})}, {{"to", int64_t{6}}});
+  remainder.Out(remainder.Op("Mod", {whole, remainder.Scalar(7, DType::kI32)}));
+  cases.push_back(FusionCase("remainder", remainder));
   EXPECT_EQ(Failures(cases), "");
 }
 

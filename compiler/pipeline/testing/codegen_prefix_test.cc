@@ -35,6 +35,7 @@ TEST(CodegenPrefix, EveryAxisAndEnd) {
     const V x = g.In({6, 50});
     g.Out(Prefix(&g, "CumProd", x, 0, 1, 0));
     g.Out(Prefix(&g, "CumProd", x, 1, 0, 1));
+    g.Out(Prefix(&g, "CumProd", g.In({1100, 3}), 0, 0, 0));
     cases.push_back(FusionCase("products", g));
   }
   for (const DType dtype : {DType::kF64, DType::kF16, DType::kI32, DType::kI64}) {

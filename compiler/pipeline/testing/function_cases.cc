@@ -26,6 +26,18 @@ FusionCase Function(const std::string& op, const std::vector<double>& values) {
   return FusionCase(op + " of special values", g);
 }
 
+// A function whose results reach the ends of the floats. Results and their inverses are cut to a range in which the
+// largest does not hide the others, and large results are scaled.
+FusionCase UnboundedFunction(const std::string& op, const std::vector<double>& values) {
+  G g;
+  const V y = g.Op(op, {g.In(Floats({static_cast<int64_t>(values.size())}, values))}), inverse = g.Op("Reciprocal", {y});
+  for (const V part : {y, inverse}) g.Out(g.Op("Clip", {part, g.Scalar(-8), g.Scalar(8)}));
+  g.Out(g.Op("Sign", {inverse}));
+  g.Out(g.Op("IsInf", {y}));
+  g.Out(g.Op("Mul", {y, g.Scalar(0x1p-127)}));
+  return FusionCase(op + " of special values", g);
+}
+
 std::vector<double> Angles() {
   std::vector<double> angles = {0.0, -0.0, kInf, -kInf, kNan, 3e38, -3e38, 1048576, 1048575.9375, -1048576, 1e7, 1e-20};
   for (int i = -20; i <= 20; ++i) {
@@ -54,6 +66,25 @@ FusionCase EndsOfExponentials() {
   g.Out(g.Op("Mul", {y, g.Scalar(0x1p-126)}));
   g.Out(g.Op("Min", {g.Op("Mul", {y, g.Scalar(0x1p126)}), g.Scalar(4)}));
   return FusionCase("exponentials at the ends of the floats", g);
+}
+
+// Where hyperbolic functions and their inverses change their form, where they end, and what lies between.
+std::vector<double> HyperbolicOperands() {
+  std::vector<double> values = {0.0, -0.0, kInf, -kInf, kNan, 1e-20, -1e-20, 0.99999994, 1.0000001, -1.0000001, 1e4, 3e38};
+  const float finite = 89.4159851f;  // the last whose hyperbolic sine and cosine are floats
+  for (int i = -8; i <= 8; ++i) values.push_back((i % 2 == 0 ? 1 : -1) * (finite + i * 7.62939453125e-6));
+  for (const double edge : {0.5, 1.0, 1.5, 88.7228317, 1e6}) {
+    for (int i = -3; i <= 3; ++i) {
+      values.push_back(edge * (1 + std::ldexp(i, -23)));
+      values.push_back(-values.back());
+    }
+  }
+  for (int i = -60; i <= 60; ++i) {
+    values.push_back(i * 0.05);
+    values.push_back(std::ldexp(1.2345, 2 * i));
+    values.push_back(1 + std::ldexp(1.2345, i / 2));
+  }
+  return values;
 }
 
 // A function that is 1 from `from` on, and never more: what a graph computes of the difference stays a number.
@@ -97,6 +128,10 @@ std::vector<FusionCase> FunctionCases() {
   for (int i = -40; i <= 40; ++i) sines.push_back(std::sin(i * 0.04));
   cases.push_back(Function("Asin", sines));
   cases.push_back(Function("Acos", sines));
+  cases.push_back(UnboundedFunction("Tan", Angles()));
+  for (const char* op : {"Sinh", "Cosh", "Asinh", "Acosh", "Atanh"}) {
+    cases.push_back(UnboundedFunction(op, HyperbolicOperands()));
+  }
   for (const DType dtype : {DType::kF32, DType::kF64}) {
     G g;  // a root is -0 where its operand is, so that one over a root may lie below zero
     const V x = g.In(Tensor::From<double>(

@@ -1,10 +1,13 @@
 #include "compiler/schedule/rewrite/copy_windows.h"
 
 #include <algorithm>
+#include <functional>
 #include <map>
+#include <optional>
 #include <utility>
 #include <vector>
 
+#include "compiler/movement/prefix_reduction.h"
 #include "compiler/schedule/targets/target_strategy.h"
 #include "compiler/te/ranges/bounds.h"
 
@@ -103,9 +106,7 @@ void MoveSlidingLast(te::Program* program, const LayoutOf& layout_of, int64_t la
   }
 }
 
-// The divisor by which the loads of the body divide the axis. Returns 1 where there is none, or where it does not
-// divide the extent and a load without padding uses the axis: the points past the end could not be computed like the
-// others.
+// The divisor by which the loads of the body divide the axis; 1 where there is none.
 int64_t DivisorOf(const te::Te& te, const Axis& axis) {
   int64_t divisor = 1;
   const auto visit = [&](const Index& index, const auto& self) -> void {
@@ -115,72 +116,128 @@ int64_t DivisorOf(const te::Te& te, const Axis& axis) {
       self(*part.term.inner, self);
     }
   };
-  bool guarded = true;
+  for (const Scalar& s : te.body) {
+    te::Visit(s, [&](const te::ScalarNode& node) {
+      for (const Index& index : node.indices) visit(index, visit);
+    });
+  }
+  return divisor < axis.extent ? divisor : 1;
+}
+
+// Returns whether all loads fulfil the condition, which is asked of those without padding.
+bool LoadsFulfil(const te::Te& te, const std::function<bool(const te::ScalarNode& load)>& condition) {
+  bool fulfilled = true;
   for (const std::vector<Scalar>* scalars : {&te.body, &te.then}) {
     for (const Scalar& s : *scalars) {
       te::Visit(s, [&](const te::ScalarNode& node) {
-        for (const Index& index : node.indices) {
-          if (scalars == &te.body) visit(index, visit);
-          guarded = guarded && (node.pad != nullptr || !index.UsesAxis(axis.id));
-        }
+        if (node.kind == te::ScalarKind::kLoad && node.pad == nullptr) fulfilled = fulfilled && condition(node);
       });
     }
   }
-  return (axis.extent % divisor == 0 || guarded) && divisor < axis.extent ? divisor : 1;
+  return fulfilled;
 }
 
-// Computes the phases of a transposed convolution apart. Where the body divides the innermost axis of the results, they
-// are computed remainder by remainder, so that neighbours have equal taps, and a map behind puts them in order. Returns
-// false where nothing divides.
-bool TakePhasesApart(te::Program* program, const LayoutOf& layout_of) {
+// A te whose axis i became two, i = quotient · divisor + remainder, and where each of its results lies then.
+struct SplitTe {
+  te::Te te;
+  Shape shape;
+  std::vector<Index> at;  // in the axes of before
+  Axis remainder;
+};
+
+SplitTe SplitAxis(const te::Te& te, const Axis& axis, int64_t divisor, bool quotient_first, te::Program* program) {
+  SplitTe split{te, {}, {}, program->NewAxis(divisor)};
+  const Axis quotient = program->NewAxis((axis.extent + divisor - 1) / divisor);
+  std::map<int, Index> renamed = {{axis.id, Index(quotient) * divisor + Index(split.remainder)}};
+  split.te.axes.clear();
+  const auto add = [&](const Axis& added, const Index& at) {
+    split.te.axes.push_back(added);
+    split.shape.push_back(added.extent);
+    split.at.push_back(at);
+  };
+  for (const Axis& old : te.axes) {
+    if (old.id != axis.id) {
+      add(program->NewAxis(old.extent), Index(old));
+      renamed[old.id] = Index(split.te.axes.back());
+      continue;
+    }
+    if (quotient_first) add(quotient, te::FloorDiv(Index(axis), divisor));
+    add(split.remainder, te::Mod(Index(axis), divisor));
+    if (!quotient_first) add(quotient, te::FloorDiv(Index(axis), divisor));
+  }
+  for (Axis& reduced : split.te.reduction->axes) {
+    const Axis fresh = program->NewAxis(reduced.extent);
+    renamed[reduced.id] = Index(fresh);
+    reduced = fresh;
+  }
+  const auto map = [&](const Axis& old) -> const Index* {
+    const auto it = renamed.find(old.id);
+    return it == renamed.end() ? nullptr : &it->second;
+  };
+  for (std::vector<Scalar>* scalars : {&split.te.body, &split.te.then}) {
+    for (Scalar& s : *scalars) s = te::Substitute(s, map);
+  }
+  return split;
+}
+
+// Prefix reductions within parts of an axis. The parts become an axis of their own, so that one pass along a part
+// computes its results.
+std::optional<SplitTe> SplitPrefix(const te::Te& te, te::Program* program) {
+  for (const Axis& axis : te.axes) {
+    const int64_t divisor = DivisorOf(te, axis);
+    if (divisor == 1) continue;
+    SplitTe split = SplitAxis(te, axis, divisor, /*quotient_first=*/true, program);
+    // The points past the end are computed like the others.
+    const bool inside = LoadsFulfil(split.te, [&](const te::ScalarNode& load) {
+      const Shape& shape = program->tensors[load.tensor].shape;
+      for (size_t d = 0; d < shape.size(); ++d) {
+        const te::Interval range = load.indices[d].Range();
+        if (range.lo < 0 || range.hi >= shape[d]) return false;
+      }
+      return true;
+    });
+    if (!inside && axis.extent % divisor != 0) continue;
+    if (movement::PrefixReductionOf(*split.te.reduction, split.te.body, {split.remainder})) return split;
+  }
+  return std::nullopt;
+}
+
+// The phases of a transposed convolution. Where the body divides the innermost axis of the results, they are computed
+// remainder by remainder, so that neighbours have equal taps.
+std::optional<SplitTe> SplitPhases(const te::Te& te, te::Program* program) {
+  if (te.reduction->kind != te::ReductionKind::kSum) return std::nullopt;
+  const Axis lane = te.axes.back();
+  const int64_t divisor = DivisorOf(te, lane);
+  // The points past the end could not be computed like the others where a load without padding uses the axis.
+  const auto without_lane = [&](const te::ScalarNode& load) {
+    return std::none_of(load.indices.begin(), load.indices.end(),
+                        [&](const Index& index) { return index.UsesAxis(lane.id); });
+  };
+  if (divisor == 1 || (lane.extent % divisor != 0 && !LoadsFulfil(te, without_lane))) return std::nullopt;
+  return SplitAxis(te, lane, divisor, /*quotient_first=*/false, program);
+}
+
+// Computes reductions apart where parts of an axis are alike, and puts the results in order by a map behind. Returns
+// false where there are none.
+bool TakePartsApart(te::Program* program, const LayoutOf& layout_of) {
   bool taken = false;
   for (te::Te& te : std::exchange(program->tes, {})) {
-    const bool plain_sum = !te.IsMap() && !te.routine && te.reduction->kind == te::ReductionKind::kSum &&
-                           !te.axes.empty() && te.outputs.size() == 1 && layout_of(te.outputs[0]).plain() &&
-                           te.reduction->pred.empty();
-    const int64_t divisor = plain_sum ? DivisorOf(te, te.axes.back()) : 1;
-    if (divisor == 1) {
+    const bool plain = !te.IsMap() && !te.routine && !te.axes.empty() && te.outputs.size() == 1 &&
+                       layout_of(te.outputs[0]).plain() && te.reduction->pred.empty();
+    std::optional<SplitTe> split = plain ? SplitPrefix(te, program) : std::nullopt;
+    if (plain && !split) split = SplitPhases(te, program);
+    if (!split) {
       program->tes.push_back(std::move(te));
       continue;
     }
     taken = true;
-    te::Te phases = te;
-    std::map<int, Index> renamed;
-    Shape shape;
-    std::vector<Index> at;
-    for (size_t a = 0; a + 1 < te.axes.size(); ++a) {
-      phases.axes[a] = program->NewAxis(te.axes[a].extent);
-      renamed[te.axes[a].id] = Index(phases.axes[a]);
-      shape.push_back(te.axes[a].extent);
-      at.push_back(Index(te.axes[a]));
-    }
-    const Axis lane = te.axes.back();
-    const Axis remainder = program->NewAxis(divisor);
-    const Axis quotient = program->NewAxis((lane.extent + divisor - 1) / divisor);
-    phases.axes.back() = remainder;
-    phases.axes.push_back(quotient);
-    renamed[lane.id] = Index(quotient) * divisor + Index(remainder);
-    shape.insert(shape.end(), {divisor, quotient.extent});
-    at.insert(at.end(), {te::Mod(Index(lane), divisor), te::FloorDiv(Index(lane), divisor)});
-    for (Axis& axis : phases.reduction->axes) {
-      const Axis fresh = program->NewAxis(axis.extent);
-      renamed[axis.id] = Index(fresh);
-      axis = fresh;
-    }
-    const auto map = [&](const Axis& axis) -> const Index* {
-      const auto it = renamed.find(axis.id);
-      return it == renamed.end() ? nullptr : &it->second;
-    };
-    for (std::vector<Scalar>* scalars : {&phases.body, &phases.then}) {
-      for (Scalar& s : *scalars) s = te::Substitute(s, map);
-    }
     const DType dtype = program->tensors[te.outputs[0]].dtype;
-    const te::TensorId apart = program->AddTensor("phases", dtype, shape, te::Role::kIntermediate);
-    phases.outputs = {apart};
-    program->tes.push_back(std::move(phases));
+    const te::TensorId apart = program->AddTensor("phases", dtype, split->shape, te::Role::kIntermediate);
+    split->te.outputs = {apart};
+    program->tes.push_back(std::move(split->te));
     te.reduction.reset();
     te.then.clear();
-    te.body = {te::Load(apart, dtype, at)};
+    te.body = {te::Load(apart, dtype, split->at)};
     program->tes.push_back(std::move(te));
   }
   return taken;
@@ -192,7 +249,7 @@ std::optional<te::Program> CopyWindows(te::Program program, const LayoutOf& layo
   if (!StrategyOf(device).window_copies) return std::nullopt;
   const int64_t lanes = device.vector_bytes / 4;
   MoveSlidingLast(&program, layout_of, lanes);
-  bool changed = TakePhasesApart(&program, layout_of);
+  bool changed = TakePartsApart(&program, layout_of);
   for (te::Te& te : std::exchange(program.tes, {})) {
     const SlidingLoad sliding = FindSliding(program, te, layout_of);
     if (sliding.load == nullptr || (sliding.load->pad == nullptr && sliding.stride == 1) ||

@@ -18,7 +18,8 @@ namespace fusion {
 // - reads a window of one f32 tensor, in whatever layout,
 // - through a border, or with a stride along the innermost axis of its plain result.
 //
-// Results that interleave (the phases of a transposed convolution) are computed phase by phase. Returns nullopt where
+// Results that interleave (the phases of a transposed convolution) are computed phase by phase, and prefix reductions
+// within parts of an axis part by part. Returns nullopt where
 // no reduction reads such a window, or where a copy would be much larger than its tensor.
 std::optional<te::Program> CopyWindows(te::Program program, const LayoutOf& layout_of, const DeviceModel& device);
 

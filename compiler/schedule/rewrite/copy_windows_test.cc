@@ -93,6 +93,35 @@ TEST(CopyWindows, PhasesOfExtentsThatDoNotDivide) {
                    .has_value());
 }
 
+// A prefix sum in parts of five: each part is a row of its own, along which one pass computes the results, wherever the
+// axis stands and also where the last part is not whole.
+TEST(CopyWindows, PartsOfPrefixReductionsAreRows) {
+  for (const std::string kind : {"sum", "prod"}) {
+    for (const int64_t extent : {20, 18}) {
+      for (const bool innermost : {true, false}) {
+        te::Program whole;
+        const std::string text = absl::StrCat(
+            "te p(%0: f32[4, 5, 3], %1: f32[4, 3]) {\n  %2[", innermost ? "i1<3, " : "", "i0<", extent,
+            innermost ? "" : ", i1<3", "]: f32 = ", kind, ".f32(i2<5) if i2 < i0%5 + 1 then %0[i0//5, i2, i1] else ",
+            kind == "sum" ? "0.0" : "1.0", " then (add(%1[i0//5, i1], acc0))\n  return %2\n}");
+        const auto copied = Copied(text, &whole);
+        ASSERT_TRUE(copied.has_value()) << text;
+        EXPECT_TRUE(te::Verify(*copied).ok()) << te::Verify(*copied) << te::Print(*copied);
+        ASSERT_EQ(copied->tes.size(), 2u);
+        EXPECT_EQ(copied->tensors[copied->tes[0].outputs[0]].shape, innermost ? (Shape{3, 4, 5}) : (Shape{4, 5, 3}));
+        ExpectSameResults(whole, *copied);
+      }
+    }
+  }
+  te::Program whole;  // the last part of the second operand has no elements past its end
+  EXPECT_FALSE(Copied(R"(te p(%0: f32[4, 5], %1: f32[18]) {
+  %2[i0<18]: f32 = sum.f32(i2<5) if i2 < i0%5 + 1 then %0[i0//5, i2] else 0.0 then (add(%1[i0], acc0))
+  return %2
+})",
+                      &whole)
+                   .has_value());
+}
+
 // Three innermost channels are too few for lanes; the row along which the window slides is long enough.
 TEST(CopyWindows, AShortInnermostAxisOfAnIntermediateMovesOut) {
   te::Program whole;
