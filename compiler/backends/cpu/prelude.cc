@@ -11,14 +11,15 @@ namespace {
 
 // Placeholders: $L lanes, $B bytes of a vector, $S a list of $L times `s`, $I 0..$L-1, $ZL and $ZH the zipped lanes of
 // two vectors (low and high half), $ZBL and $ZBH the same of 16 bytes, $E every second and $T1, $T2 every third lane,
-// $H the helpers for single values, $OE every second lane of two vectors of which the second begins with the last element
-// of the first.
+// $H the helpers for single values, $OE every second lane of two vectors of which the second begins with the last
+// element of the first.
 //
 // Accuracy and method of the functions:
 // - exp: Cody-Waite with an exact high part, so that the result does not depend on contraction; 1.7e-7 relative.
 //   Where the exponent is added as an integer, results beyond its range are arbitrary until the end, which replaces
 //   them: a maximum is one instruction and takes its second operand where the first is NaN, a choice by a mask is
 //   three. Its limits are the last floats whose exponential is a normal number.
+//   exp_nonpositive: the operand is cut where the power of two that scales is 0, and NaN goes through every step.
 // - erf, tanh: rational minimax in x*P(x^2)/Q(x^2), about 3e-7 relative. P and Q are scaled so that x*P(x^2) is normal
 //   where x is: a processor that flushes subnormal numbers would make it 0. x is cut where the quotient is 1 exactly,
 //   in this order of operations, and no smaller x makes it more: 1 - erf(x) is never negative, and 0 far out.
@@ -322,6 +323,15 @@ SI vf vexp(vf x) {
   e = x < bc(-87.3365402f) ? bc(0.f) : e;
   vf beyond = (vf)(~(x <= bc(88.7228317f)) & (vi)(x + bc(__builtin_inff())));
   return e > beyond ? e : beyond;
+#endif
+}
+SI vf vexp_nonpositive(vf x) {
+#if $L == 16 && defined(__AVX512F__)
+  vf n, m, p = exp_fraction(bc(-104.f) > x ? bc(-104.f) : x, &n, &m);
+  return (vf)__builtin_ia32_scalefps512_mask(p, m, bc(0.f), -1, 4);
+#else
+  vf n, m, p = exp_fraction(bc(-88.f) > x ? bc(-88.f) : x, &n, &m);
+  return p * (vf)(((vu)n << 23) + (127u << 23));
 #endif
 }
 SI vf vlog(vf x) {

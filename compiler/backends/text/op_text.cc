@@ -50,6 +50,14 @@ std::string SmallPower(const te::ScalarNode& s, const Texts& a) {
                          : "";
 }
 
+// The exponential of what a minimum holds below the end of the floats needs no test of that end.
+std::string ExpOfMinimum(const te::ScalarNode& s, const Texts& a) {
+  const te::Scalar& x = s.args[0];
+  if (x->kind != ScalarKind::kOp || x->op != Op::kMin) return "";
+  const auto below = [&](int i) { return x->args[i]->kind == ScalarKind::kImm && x->args[i]->fvalue <= 0; };
+  return below(0) || below(1) ? absl::StrCat("vexp_nonpositive(", a[0], ")") : "";
+}
+
 // Signed overflow wraps: an integer operation that may overflow uses the widest unsigned type, and the result is cut to
 // its own type. In the order of Op.
 constexpr OpText kTexts[] = {
@@ -70,7 +78,7 @@ constexpr OpText kTexts[] = {
     {Op::kRound, "round_$4($0)", "$0", "vround($0)", nullptr},
     {Op::kSqrt, "sqrt_$4($0)", nullptr, "vsqrt($0)", nullptr},
     {Op::kRsqrt, "$5 / sqrt_$4($0)", nullptr, "vrsqrt($0)", nullptr},
-    {Op::kExp, "exp_$4($0)", nullptr, "vexp($0)", nullptr},
+    {Op::kExp, "exp_$4($0)", nullptr, "vexp($0)", nullptr, ExpOfMinimum},
     {Op::kLog, "log_$4($0)", nullptr, "vlog($0)", nullptr},
     {Op::kErf, "erf_$4($0)", nullptr, "verf($0)", nullptr},
     {Op::kSin, "sin_$4($0)", nullptr, "vsin($0)", nullptr},

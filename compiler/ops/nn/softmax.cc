@@ -47,12 +47,17 @@ absl::StatusOr<Rows> MakeRows(LowerContext& context) {
               axis};
 }
 
+// The exponential of a difference to the maximum, of which kernels need not know that it is never above 0.
+Scalar ExpNonpositive(const Scalar& difference) {
+  return Call(Op::kExp, {Call(Op::kMin, {te::Imm(difference->dtype, 0), difference})});
+}
+
 absl::Status LowerSoftmax(LowerContext& context) {
   ASSIGN_OR_RETURN(const Rows rows, MakeRows(context));
   te::Builder& b = rows.b;
   const te::TensorId max = rows.Max();
   const te::TensorId exp = b.Map("exp", rows.compute, rows.shape, [&](const Idx& i) {
-    return Call(Op::kExp, {LoadCompute(b, rows.x, i) - b.At(max, rows.Row(i))});
+    return ExpNonpositive(LoadCompute(b, rows.x, i) - b.At(max, rows.Row(i)));
   });
   // There is one division per row. The sum is at least 1, so that its inverse has one rounding error and no more.
   const te::TensorId scale = b.Reduce(
@@ -71,7 +76,7 @@ absl::Status LowerLogSoftmax(LowerContext& context) {
   const te::TensorId max = rows.Max();
   const te::TensorId log_sum = b.Reduce(
       "log_sum", ReductionKind::kSum, rows.compute, rows.compute, rows.rows, {rows.shape[rows.axis]},
-      [&](const Idx& row, const Idx& k) { return Call(Op::kExp, {rows.X(row, k) - b.At(max, row)}); },
+      [&](const Idx& row, const Idx& k) { return ExpNonpositive(rows.X(row, k) - b.At(max, row)); },
       [](const Idx&, const Scalar& acc) { return Call(Op::kLog, {acc}); });
   const ecg::ValueType& type = context.output_types[0];
   context.out[0] = b.Map("log_softmax", type.dtype, type.shape, [&](const Idx& i) {

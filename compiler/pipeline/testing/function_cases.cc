@@ -30,7 +30,8 @@ FusionCase Function(const std::string& op, const std::vector<double>& values) {
 // largest does not hide the others, and large results are scaled.
 FusionCase UnboundedFunction(const std::string& op, const std::vector<double>& values) {
   G g;
-  const V y = g.Op(op, {g.In(Floats({static_cast<int64_t>(values.size())}, values))}), inverse = g.Op("Reciprocal", {y});
+  const V y = g.Op(op, {g.In(Floats({static_cast<int64_t>(values.size())}, values))}),
+          inverse = g.Op("Reciprocal", {y});
   for (const V part : {y, inverse}) g.Out(g.Op("Clip", {part, g.Scalar(-8), g.Scalar(8)}));
   g.Out(g.Op("Sign", {inverse}));
   g.Out(g.Op("IsInf", {y}));
@@ -61,16 +62,20 @@ FusionCase EndsOfExponentials() {
   }
   for (int i = 1; i < 8; ++i) values.push_back(finite + i * 7.62939453125e-6);
   G g;
-  const V y = g.Op("Exp", {g.In(Floats({static_cast<int64_t>(values.size())}, values))});
+  const V x = g.In(Floats({static_cast<int64_t>(values.size())}, values)), y = g.Op("Exp", {x});
   g.Out(g.Op("IsInf", {y}));
   g.Out(g.Op("Mul", {y, g.Scalar(0x1p-126)}));
   g.Out(g.Op("Min", {g.Op("Mul", {y, g.Scalar(0x1p126)}), g.Scalar(4)}));
+  const V below = g.Op("Exp", {g.Op("Min", {x, g.Scalar(0)})});  // has a form of its own
+  g.Out(below);
+  g.Out(g.Op("Min", {g.Op("Mul", {below, g.Scalar(0x1p126)}), g.Scalar(4)}));
   return FusionCase("exponentials at the ends of the floats", g);
 }
 
 // Where hyperbolic functions and their inverses change their form, where they end, and what lies between.
 std::vector<double> HyperbolicOperands() {
-  std::vector<double> values = {0.0, -0.0, kInf, -kInf, kNan, 1e-20, -1e-20, 0.99999994, 1.0000001, -1.0000001, 1e4, 3e38};
+  std::vector<double> values = {0.0,    -0.0,       kInf,      -kInf,      kNan, 1e-20,
+                                -1e-20, 0.99999994, 1.0000001, -1.0000001, 1e4,  3e38};
   const float finite = 89.4159851f;  // the last whose hyperbolic sine and cosine are floats
   for (int i = -8; i <= 8; ++i) values.push_back((i % 2 == 0 ? 1 : -1) * (finite + i * 7.62939453125e-6));
   for (const double edge : {0.5, 1.0, 1.5, 88.7228317, 1e6}) {

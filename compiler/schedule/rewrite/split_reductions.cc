@@ -25,6 +25,17 @@ constexpr int64_t kMostMoreChunks = 4;
 
 bool IsCall(const Scalar& s, Op op) { return s->kind == ScalarKind::kOp && s->op == op; }
 
+// The exponential of a difference to a maximum. The minimum tells kernels that the operand is never above 0.
+Scalar ExpOfDifference(const Scalar& difference) {
+  return te::Call(Op::kExp, {te::Call(Op::kMin, {te::Imm(difference->dtype, 0), difference})});
+}
+
+// The operand beside 0 of such a minimum; any other value itself.
+const Scalar& BelowZero(const Scalar& x) {
+  const bool minimum = IsCall(x, Op::kMin) && x->args[0]->kind == ScalarKind::kImm && x->args[0]->fvalue == 0;
+  return minimum ? x->args[1] : x;
+}
+
 // Returns the immediate's value, or nullopt.
 std::optional<double> ImmediateOf(const Scalar& s) {
   if (s->kind != ScalarKind::kImm) return std::nullopt;
@@ -207,7 +218,7 @@ class Splitter {
     const bool exponential = IsCall(body, Op::kExp);
     const bool square = IsCall(body, Op::kMul) && te::StructurallyEqual(body->args[0], body->args[1]);
     if (!exponential && !square) return std::nullopt;
-    const Scalar& difference = body->args[0];
+    const Scalar& difference = exponential ? BelowZero(body->args[0]) : body->args[0];
     if (!IsCall(difference, Op::kSub) || difference->args[1]->kind != ScalarKind::kLoad) return std::nullopt;
     const Scalar& result = difference->args[1];
     const auto found = splits_.find(result->tensor);
@@ -267,8 +278,7 @@ class Splitter {
     if (dependent) {
       const Scalar x = renamed(dependent->value), result = renamed(dependent->result);
       const Scalar shifted = x - ShiftOf(*dependent, PartialOf(*dependent->on, Index(number), result->indices));
-      part.body = {dependent->how == Dependence::kSquaredDeviations ? shifted * shifted
-                                                                    : te::Call(Op::kExp, {shifted})};
+      part.body = {dependent->how == Dependence::kSquaredDeviations ? shifted * shifted : ExpOfDifference(shifted)};
     } else {
       part.body = {renamed(part.body[0])};
     }
@@ -293,7 +303,7 @@ class Splitter {
         const Scalar shift = ShiftOf(*dependent, own) - dependent->result;
         term = term + shift * shift * te::Imm(DType::kF32, split.chunk_points);
       } else {
-        term = term * te::Call(Op::kExp, {own - dependent->result});
+        term = term * ExpOfDifference(own - dependent->result);
       }
     }
     te.reduction->axes = {number};
