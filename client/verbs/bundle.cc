@@ -8,6 +8,7 @@
 #include "client/api/connection.h"
 #include "client/cli/exit_codes.h"
 #include "client/cli/words.h"
+#include "client/verbs/repeated_weights.h"
 #include "client/verbs/submission.h"
 #include "client/verbs/verbs.h"
 #include "runtime/bundle/bundle_reader.h"
@@ -110,6 +111,9 @@ void PrintBundle(const BundleReader& bundle) {
       rows.push_back({WeightCauseInWords(cause), (bytes < 0 ? "-" : "+") + BytesInWords(std::abs(bytes))});
     }
     std::printf("\n%s", Table({"WEIGHTS BEYOND THE MODEL'S", "SIZE"}, rows).c_str());
+    if (!manifest.weights->repeated.empty()) {
+      std::printf("\n%s", RepeatedWeightsTable(manifest.weights->repeated).c_str());
+    }
     rows.clear();
   }
   if (!manifest.others.empty()) {

@@ -7,6 +7,8 @@
 #include <set>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "compiler/movement/cost.h"
 #include "compiler/movement/print.h"
 #include "compiler/movement/read_packed.h"
@@ -17,7 +19,7 @@ namespace fusion {
 namespace {
 
 // Largest cost of holding a constant once, as a share of the estimated time of all launches.
-constexpr double kMostTime = 5e-3;
+constexpr double kMostTime = 1e-2;
 // Smaller constants are not worth a separate kernel.
 constexpr int64_t kLeastBytes = 4096;
 
@@ -40,13 +42,13 @@ std::vector<int> ArgumentBuffers(const movement::Kernel& kernel) {
 struct Reads {
   std::vector<Use> plain;
   std::map<std::string, Use> packed;  // by packing text
-  bool kept_plain = false;            // some kernel needs it unpacked
+  const char* kept_plain = nullptr;   // why somebody needs it unpacked; null: nobody does
 };
 
 std::map<const void*, Reads> ReadsOf(const ecg::Graph& graph, const std::vector<PlannedLaunch>& launches) {
   std::map<const void*, Reads> reads;
   for (ecg::ValueId v : graph.outputs()) {
-    if (graph.value(v).constant) reads[graph.value(v).constant->data()].kept_plain = true;
+    if (graph.value(v).constant) reads[graph.value(v).constant->data()].kept_plain = "the model returns it";
   }
   for (size_t l = 0; l < launches.size(); ++l) {
     const auto add = [&](const FusionKernel& fusion_kernel) {
@@ -62,7 +64,8 @@ std::map<const void*, Reads> ReadsOf(const ecg::Graph& graph, const std::vector<
           one.packed.emplace(PackingText(fusion_kernel.kernel.packs[arg.pack]), Use{l, &fusion_kernel, a});
         } else {
           one.plain.push_back({l, &fusion_kernel, a});
-          one.kept_plain = one.kept_plain || !launches[l].others.empty() || constant.size_bytes() < kLeastBytes;
+          if (!launches[l].others.empty()) one.kept_plain = "kernels that run as one launch read it as it is";
+          if (constant.size_bytes() < kLeastBytes) one.kept_plain = "it is too small";
         }
       }
     };
@@ -116,8 +119,8 @@ double ScatteredNs(const movement::Kernel& kernel, int buffer, const DeviceModel
 
 }  // namespace
 
-void HoldOnce(const ecg::Graph& graph, const DeviceModel& device, int threads, bool whatever_it_costs,
-              std::vector<PlannedLaunch>* launches) {
+std::map<const void*, std::string> HoldOnce(const ecg::Graph& graph, const DeviceModel& device, int threads,
+                                            bool whatever_it_costs, std::vector<PlannedLaunch>* launches) {
   const auto cost = [&](const FusionKernel& fusion_kernel) {
     return movement::EstimateCost(fusion_kernel.kernel, device, threads).latency_ns;
   };
@@ -125,29 +128,45 @@ void HoldOnce(const ecg::Graph& graph, const DeviceModel& device, int threads, b
   for (const PlannedLaunch& launch : *launches) {
     all_ns += cost(launch.fusion_kernel) * static_cast<double>(1 + launch.others.size());
   }
+  std::map<const void*, std::string> refused;
   // The replacement kernels. They are applied once all are known, because `reads` may point to the old ones.
   std::map<size_t, FusionKernel> changed;
   for (const auto& [memory, reads] : ReadsOf(graph, *launches)) {
-    if (reads.kept_plain || reads.plain.empty() || reads.packed.size() != 1) continue;
+    if (reads.plain.empty() || reads.packed.empty()) continue;
+    if (reads.kept_plain != nullptr) {
+      refused[memory] = reads.kept_plain;
+      continue;
+    }
+    if (reads.packed.size() > 1) {
+      refused[memory] = absl::StrCat("it is packed in ", reads.packed.size(), " ways");
+      continue;
+    }
     std::map<size_t, FusionKernel> now;
     double more_ns = 0;
-    bool all = true;
     for (const Use& use : reads.plain) {
       const auto before = now.find(use.launch), earlier = changed.find(use.launch);
       const FusionKernel& fusion_kernel = before != now.end()        ? before->second
                                           : earlier != changed.end() ? earlier->second
                                                                      : *use.fusion_kernel;
       std::optional<FusionKernel> packed = ReadingPacked(fusion_kernel, use.arg, reads.packed.begin()->second, device);
-      all = packed.has_value();
-      if (!all) break;
+      if (!packed) {
+        refused[memory] = "a step reads it in a way that has no form for packed elements";
+        break;
+      }
       const int buffer = ArgumentBuffers(fusion_kernel.kernel)[use.arg];
       more_ns += std::max(cost(*packed) - cost(fusion_kernel), ScatteredNs(fusion_kernel.kernel, buffer, device));
       now.insert_or_assign(use.launch, *std::move(packed));
     }
-    if (!all || (!whatever_it_costs && more_ns > kMostTime * all_ns)) continue;
+    if (refused.count(memory) > 0) continue;
+    if (!whatever_it_costs && more_ns > kMostTime * all_ns) {
+      refused[memory] = absl::StrFormat("it would take %.2f%% of the model's time, where %.0f%% is allowed",
+                                        100 * more_ns / all_ns, 100 * kMostTime);
+      continue;
+    }
     for (auto& [launch, fusion_kernel] : now) changed.insert_or_assign(launch, std::move(fusion_kernel));
   }
   for (auto& [launch, fusion_kernel] : changed) (*launches)[launch].fusion_kernel = std::move(fusion_kernel);
+  return refused;
 }
 
 }  // namespace fusion

@@ -65,6 +65,12 @@ TEST(HoldOnce, AFewRowsAreGatheredFromTheProductsPanels) {
 TEST(HoldOnce, WhatCostsTimeIsForThoseWhoAskForIt) {
   const Tied tied(100000, 1);
   EXPECT_EQ(ReadsOf(tied, tied.Held(false)), ReadsOf(tied, tied.Launches()));
+  std::vector<PlannedLaunch> launches = tied.Launches();
+  const auto refused = HoldOnce(tied.g.graph(), testing::Avx512Device(), 1, false, &launches);
+  ASSERT_EQ(refused.size(), 1u);
+  EXPECT_EQ(refused.begin()->first, tied.g.graph().value(tied.table).constant->data());
+  EXPECT_NE(refused.begin()->second.find("of the model's time, where 1% is allowed"), std::string::npos)
+      << refused.begin()->second;
   const std::vector<std::string> small = ReadsOf(tied, tied.Held(true));
   ASSERT_EQ(small.size(), 2u);
   EXPECT_EQ(small[0], small[1]);
@@ -74,6 +80,10 @@ TEST(HoldOnce, WhatIsReturnedStaysAsItIs) {
   Tied tied(4, 512);
   tied.g.Out(tied.table);
   EXPECT_EQ(ReadsOf(tied, tied.Held(true)), ReadsOf(tied, tied.Launches()));
+  std::vector<PlannedLaunch> launches = tied.Launches();
+  const auto refused = HoldOnce(tied.g.graph(), testing::Avx512Device(), 1, true, &launches);
+  ASSERT_EQ(refused.size(), 1u);
+  EXPECT_EQ(refused.begin()->second, "the model returns it");
 }
 
 // A norm of the gathered rows reads them in passes of its own, whose sums run along the row.

@@ -8,7 +8,11 @@
 #include <string>
 #include <utility>
 
-#include "compiler/bundle/weights.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/string_view.h"
+#include "compiler/bundle/weight_forms.h"
 #include "compiler/movement/cost.h"
 
 namespace fusion {
@@ -18,38 +22,6 @@ namespace {
 constexpr double kMostTime = 1e-2;
 // A change that saves less is not worth another kernel.
 constexpr int64_t kLeastBytes = 4096;
-
-// A constant in the form in which a kernel reads it.
-struct Form {
-  const void* source = nullptr;
-  std::string packing;  // empty: as it is
-  bool operator<(const Form& other) const {
-    return source != other.source ? source < other.source : packing < other.packing;
-  }
-};
-struct FormBytes {
-  int64_t bytes = 0;         // in the bundle
-  int64_t covered = 0;       // of the source
-  int64_t source_bytes = 0;  // of the whole source
-};
-using Forms = std::map<Form, FormBytes>;
-
-void AddForms(const ecg::Graph& graph, const FusionKernel& fusion_kernel, Forms* forms) {
-  const std::vector<const movement::Buffer*> buffers = ArgBuffers(fusion_kernel);
-  for (size_t a = 0; a < fusion_kernel.args.size(); ++a) {
-    const KernelArg& arg = fusion_kernel.args[a];
-    if (arg.kind != KernelArg::Kind::kConstant || arg.value == ecg::kNone) continue;
-    const Tensor& constant = *graph.value(arg.value).constant;
-    const movement::Pack* pack = arg.pack < 0 ? nullptr : &fusion_kernel.kernel.packs[arg.pack];
-    const bool plain = pack == nullptr || KeepsOrder(*pack, constant.num_elements());
-    const int64_t bytes = plain ? constant.size_bytes() : movement::SizeBytes(*buffers[a]);
-    auto [it, fresh] = forms->emplace(Form{constant.data(), plain ? "" : PackingText(*pack)}, FormBytes{});
-    if (!fresh) continue;
-    const HeldWeight held =
-        Held({constant, plain ? nullptr : pack, constant.dtype(), constant.shape(), bytes, /*table=*/false});
-    it->second = {bytes, held.covered_bytes, held.source_bytes};
-  }
-}
 
 // Launches of a program that have the same kernel. They change together, so that the bundle gets no further text.
 struct Alike {
@@ -72,6 +44,7 @@ class Sharing {
 
   SharingLeft Run() {
     while (Step()) continue;
+    Explain();
     return std::move(left_);
   }
 
@@ -88,6 +61,12 @@ class Sharing {
     std::vector<Change> changes;
     int64_t saved = 0;
     double more = 0;  // the largest share of a program's time
+  };
+  // The outcome of scheduling some launches again.
+  struct Tried {
+    std::vector<Change> changes;  // schedules that read other forms
+    int made = 0;                 // schedules that there are
+    std::string refusal;          // of the first that there is not
   };
 
   double CostNs(const FusionKernel& fusion_kernel) const {
@@ -127,32 +106,33 @@ class Sharing {
     users_.clear();
     for (size_t a = 0; a < all_.size(); ++a) {
       for (const auto& [form, bytes] : forms_.emplace_back(FormsOf(all_[a]))) {
-        users_[form].bytes = bytes;
+        users_[form].facts = bytes;
         users_[form].alike.push_back(a);
       }
     }
     std::map<const void*, std::pair<int64_t, int64_t>> covered;  // by source: bytes that are held, and that there are
     for (const auto& [form, users] : users_) {
-      covered[form.source].first += users.bytes.covered;
-      covered[form.source].second = users.bytes.source_bytes;
+      covered[form.source].first += users.facts.covered;
+      covered[form.source].second = users.facts.source_bytes;
     }
-    std::set<const void*> twice;
+    twice_.clear();
     for (const auto& [source, bytes] : covered) {
-      if (bytes.first >= bytes.second + kLeastBytes) twice.insert(source);
+      if (bytes.first >= bytes.second + kLeastBytes) twice_.insert(source);
     }
-    std::map<size_t, std::vector<Change>> changes;  // of the launches that read such a constant
+    tried_.clear();  // the launches that read such a constant
     for (size_t a = 0; a < all_.size(); ++a) {
       for (const auto& [form, bytes] : forms_[a]) {
-        if (!twice.count(form.source)) continue;
-        changes.emplace(a, Changes(a));
+        if (!twice_.count(form.source)) continue;
+        tried_.emplace(a, Changes(a));
         break;
       }
     }
     std::optional<Move> best;
     left_.costly.clear();
-    for (const auto& [a, of_one] : changes) {
-      for (const Change& change : of_one) {
-        const std::optional<Move> move = MoveWith(change, changes);
+    for (const auto& [a, tried] : tried_) {
+      for (const Change& change : tried.changes) {
+        std::string why;
+        const std::optional<Move> move = MoveWith(change, &why);
         if (!move) continue;
         if (!whatever_it_costs_ && move->more > kMostTime) {
           for (const auto& [form, bytes] : forms_[a]) {
@@ -168,12 +148,22 @@ class Sharing {
     return true;
   }
 
+  // Does the change bring a form that nobody reads yet?
+  bool BringsForms(const Change& change) const {
+    return std::any_of(change.forms.begin(), change.forms.end(),
+                       [&](const auto& form) { return users_.count(form.first) == 0; });
+  }
+
   // The change, and the cheapest change of each other reader of the forms that its launches leave. nullopt where some
-  // reader stays, or where the move saves nothing.
-  std::optional<Move> MoveWith(const Change& change, const std::map<size_t, std::vector<Change>>& changes) const {
+  // reader stays, or where the move saves nothing; `why` then says so.
+  std::optional<Move> MoveWith(const Change& change, std::string* why) const {
+    if (BringsForms(change)) {
+      *why = "it would bring a form that no kernel reads yet";
+      return std::nullopt;
+    }
     std::set<Form> left;
     std::set<size_t> readers;
-    for (const auto& [form, bytes] : forms_[change.alike]) {
+    for (const auto& [form, facts] : forms_[change.alike]) {
       if (change.forms.count(form)) continue;
       left.insert(form);
       const std::vector<size_t>& of_form = users_.at(form).alike;
@@ -183,16 +173,23 @@ class Sharing {
     Move move{{change}, 0, 0};
     for (const size_t reader : readers) {
       const Change* cheapest = nullptr;
-      for (const Change& other : changes.at(reader)) {
+      for (const Change& other : tried_.at(reader).changes) {
         const bool leaves = std::none_of(other.forms.begin(), other.forms.end(),
                                          [&](const auto& form) { return left.count(form.first) > 0; });
-        if (leaves && (cheapest == nullptr || other.more_ns < cheapest->more_ns)) cheapest = &other;
+        if (!leaves || BringsForms(other)) continue;
+        if (cheapest == nullptr || other.more_ns < cheapest->more_ns) cheapest = &other;
       }
-      if (cheapest == nullptr) return std::nullopt;
+      if (cheapest == nullptr) {
+        *why = absl::StrCat(NameOf(reader), " would still read the form that it leaves");
+        return std::nullopt;
+      }
       move.changes.push_back(*cheapest);
     }
-    for (const Form& form : left) move.saved += users_.at(form).bytes.bytes;
-    if (move.saved < kLeastBytes) return std::nullopt;
+    for (const Form& form : left) move.saved += users_.at(form).facts.bytes;
+    if (move.saved < kLeastBytes) {
+      *why = absl::StrCat("that would save only ", move.saved, " bytes");
+      return std::nullopt;
+    }
     std::map<size_t, double> more_ns;
     for (const Change& one : move.changes) more_ns[all_[one.alike].program] += one.more_ns;
     for (const auto& [p, ns] : more_ns) move.more = std::max(move.more, (left_.more_ns[p] + ns) / all_ns_[p]);
@@ -203,7 +200,9 @@ class Sharing {
   struct Alternative {
     bool made = false;
     Forms forms;
-    double ns = 0;  // of all its sets
+    double ns = 0;                     // of all its sets
+    std::vector<ChoicePoint> choices;  // of its kernel
+    std::string refusal;               // where it is not made
   };
   const Alternative& With(size_t program, size_t launch, const Choices& choices) {
     const auto [it, fresh] =
@@ -211,8 +210,12 @@ class Sharing {
     Alternative& result = it->second;
     if (!fresh) return result;
     const auto kernels = programs_[program].reschedule(launch, choices);
-    if (!kernels.ok()) return result;
+    if (!kernels.ok()) {
+      result.refusal = std::string(kernels.status().message());
+      return result;
+    }
     result.made = OneKernel(*kernels);
+    if (result.made) result.choices = (*kernels)[0].choices;
     for (const FusionKernel& kernel : *kernels) {
       AddForms(*programs_[program].graph, kernel, &result.forms);
       result.ns += CostNs(kernel);
@@ -225,27 +228,67 @@ class Sharing {
                        [&](const FusionKernel& kernel) { return kernel.key == kernels[0].key; });
   }
 
-  // The schedules of these launches that take one other choice and read no form that nobody reads yet.
-  std::vector<Change> Changes(size_t a) {
-    const Alike& alike = all_[a];
-    const FusionKernel& own = (*programs_[alike.program].launches)[alike.launches[0]].fusion_kernel;
+  static Choices TakenOf(const FusionKernel& fusion_kernel) {
     Choices taken;
-    for (const ChoicePoint& point : own.choices) {
+    for (const ChoicePoint& point : fusion_kernel.choices) {
       if (point.taken != 0) taken[point.name] = point.taken;
     }
-    std::vector<Change> changes;
-    for (const ChoicePoint& point : own.choices) {
+    return taken;
+  }
+
+  const PlannedLaunch& FirstOf(const Alike& alike) const {
+    return (*programs_[alike.program].launches)[alike.launches[0]];
+  }
+
+  // The schedules of these launches that take one other choice, and perhaps one of those which only that one brings. (A
+  // form of the kernel brings all of its choices, too many to try.)
+  Tried Changes(size_t a) {
+    const Alike& alike = all_[a];
+    const FusionKernel& own = FirstOf(alike).fusion_kernel;
+    const Choices taken = TakenOf(own);
+    Tried tried;
+    const auto add = [&](const Choices& choices) {
+      std::optional<Change> change = ChangeTo(a, choices, &tried);
+      if (change) tried.changes.push_back(*std::move(change));
+    };
+    for (const Choices& one : OthersOf(own.choices, taken)) {
+      add(one);
+      const std::vector<ChoicePoint>& points = With(alike.program, alike.launches[0], one).choices;
+      if (FormOf(points) != FormOf(own.choices)) continue;
+      for (const Choices& two : OthersOf(Brought(own.choices, points), one)) add(two);
+    }
+    return tried;
+  }
+
+  // These choices, with another alternative of one of the points.
+  static std::vector<Choices> OthersOf(const std::vector<ChoicePoint>& points, const Choices& taken) {
+    std::vector<Choices> others;
+    for (const ChoicePoint& point : points) {
       if (point.kind != ChoiceKind::kModelled) continue;  // the estimate could not tell what it costs
       for (int one = 0; one < point.count; ++one) {
         if (one == point.taken) continue;
-        Choices choices = taken;
+        Choices& choices = others.emplace_back(taken);
         choices.insert_or_assign(point.name, one);
         if (one == 0) choices.erase(point.name);
-        std::optional<Change> change = ChangeTo(a, choices);
-        if (change && !SameForms(change->forms, forms_[a])) changes.push_back(*std::move(change));
       }
     }
-    return changes;
+    return others;
+  }
+
+  static std::vector<ChoicePoint> Brought(const std::vector<ChoicePoint>& before, std::vector<ChoicePoint> after) {
+    std::erase_if(after, [&](const ChoicePoint& point) { return PointOf(before, point.name) != nullptr; });
+    return after;
+  }
+
+  static const ChoicePoint* PointOf(const std::vector<ChoicePoint>& points, absl::string_view name) {
+    const auto it =
+        std::find_if(points.begin(), points.end(), [&](const ChoicePoint& one) { return one.name == name; });
+    return it == points.end() ? nullptr : &*it;
+  }
+
+  static std::string FormOf(const std::vector<ChoicePoint>& points) {
+    const ChoicePoint* form = PointOf(points, "form");
+    return form == nullptr ? "" : form->labels[form->taken];
   }
 
   static bool SameForms(const Forms& a, const Forms& b) {
@@ -254,18 +297,24 @@ class Sharing {
     });
   }
 
-  std::optional<Change> ChangeTo(size_t a, const Choices& choices) {
+  // nullopt where the launches cannot have these choices, or read the same forms with them.
+  std::optional<Change> ChangeTo(size_t a, const Choices& choices, Tried* tried) {
     const Alike& alike = all_[a];
     Change change{a, choices, {}, 0};
     for (const size_t l : alike.launches) {
       const Alternative& alternative = With(alike.program, l, choices);
-      if (!alternative.made) return std::nullopt;
-      for (const auto& [form, bytes] : alternative.forms) {
-        if (!users_.count(form)) return std::nullopt;
-        change.forms.emplace(form, bytes);
+      if (!alternative.made) {
+        if (tried->refusal.empty()) tried->refusal = alternative.refusal;
+        return std::nullopt;
       }
+      change.forms.insert(alternative.forms.begin(), alternative.forms.end());
       const PlannedLaunch& launch = (*programs_[alike.program].launches)[l];
       change.more_ns += alternative.ns - CostNs(launch.fusion_kernel) * static_cast<double>(1 + launch.others.size());
+      if (l != alike.launches[0]) continue;
+      ++tried->made;
+      // The first launch of equal ones shows whether the others need to be made.
+      if (SameForms(alternative.forms, FormsOf({alike.program, {l}}))) return std::nullopt;
+      if (BringsForms(change)) return change;
     }
     return change;
   }
@@ -283,6 +332,91 @@ class Sharing {
     left_.more_ns[alike.program] += change.more_ns;
   }
 
+  std::string NameOf(size_t a) const {
+    const PlannedLaunch& launch = FirstOf(all_[a]);
+    return launch.nodes.empty() ? launch.label : absl::StrCat(launch.label, " '", launch.nodes[0], "'");
+  }
+
+  // The choices in which the change differs from what the launches have, by their labels.
+  std::string InWords(const Change& change) {
+    const Alike& alike = all_[change.alike];
+    const FusionKernel& own = FirstOf(alike).fusion_kernel;
+    std::map<std::string, std::string> words;
+    for (const auto* points : {&own.choices, &With(alike.program, alike.launches[0], change.choices).choices}) {
+      for (const ChoicePoint& point : *points) {
+        const auto wanted = change.choices.find(point.name);
+        const int one = wanted == change.choices.end() ? 0 : wanted->second;
+        const ChoicePoint* had = PointOf(own.choices, point.name);
+        if (one == (had == nullptr ? 0 : had->taken) || one >= point.count) continue;
+        words[point.name] = absl::StrCat(point.name, "=", point.labels[one]);
+      }
+    }
+    return absl::StrJoin(words, " ", [](std::string* out, const auto& word) { absl::StrAppend(out, word.second); });
+  }
+
+  // Why these launches read `form` and none of the other forms of its source.
+  std::string Refusal(size_t a, const Form& form) {
+    const Tried& tried = tried_.at(a);
+    const std::vector<Change>& changes = tried.changes;
+    const Change* cheapest = nullptr;
+    for (const Change& change : changes) {
+      const bool moves =
+          !change.forms.count(form) && std::any_of(change.forms.begin(), change.forms.end(), [&](const auto& other) {
+            return other.first.source == form.source && users_.count(other.first) > 0;
+          });
+      if (moves && (cheapest == nullptr || change.more_ns < cheapest->more_ns)) cheapest = &change;
+    }
+    if (cheapest == nullptr && tried.made == 0) {
+      return absl::StrCat("it has no other schedule", tried.refusal.empty() ? "" : ": ", tried.refusal);
+    }
+    if (cheapest == nullptr) return absl::StrCat("none of its ", tried.made, " other schedules reads another of them");
+    std::string why;
+    const std::optional<Move> move = MoveWith(*cheapest, &why);
+    if (!move) return absl::StrCat("with ", InWords(*cheapest), " it could, but ", why);
+    return absl::StrFormat("with %s it could, at %.1f%% of the model's time, where %.0f%% is allowed (--size small)",
+                           InWords(*cheapest), 100 * move->more, 100 * kMostTime);
+  }
+
+  // Why a kernel that reads the constant as it is does not look its elements up in another's panels.
+  std::string NotFromPanels(size_t a, const Form& form) const {
+    const auto* reasons = programs_[all_[a].program].not_held_once;
+    if (!form.packing.empty() || reasons == nullptr || !reasons->count(form.source)) return "";
+    return absl::StrCat("; from panels: ", reasons->at(form.source));
+  }
+
+  // Names the constants that several forms still hold, those with the most bytes first. Constants of the same readers
+  // share an entry.
+  void Explain() {
+    std::map<const void*, RepeatedWeight> by_source;
+    for (const auto& [form, users] : users_) {
+      if (!twice_.count(form.source)) continue;
+      RepeatedWeight& weight = by_source[form.source];
+      weight.names = {users.facts.name};
+      weight.bytes = users.facts.source_bytes;
+      WeightForm& held = weight.forms.emplace_back(WeightForm{users.facts.words, users.facts.bytes, {}});
+      for (const size_t a : users.alike) {
+        const auto launches = static_cast<int64_t>(all_[a].launches.size());
+        held.readers.push_back({NameOf(a), launches, absl::StrCat(Refusal(a, form), NotFromPanels(a, form))});
+      }
+    }
+    std::vector<RepeatedWeight>& repeated = left_.repeated;
+    for (auto& [source, weight] : by_source) {
+      const auto same = std::find_if(repeated.begin(), repeated.end(), [&](const RepeatedWeight& other) {
+        return other.bytes == weight.bytes && other.forms == weight.forms;
+      });
+      if (same == repeated.end()) {
+        repeated.push_back(std::move(weight));
+      } else {
+        same->names.push_back(weight.names[0]);
+      }
+    }
+    for (RepeatedWeight& weight : repeated) std::sort(weight.names.begin(), weight.names.end());
+    std::sort(repeated.begin(), repeated.end(), [](const RepeatedWeight& a, const RepeatedWeight& b) {
+      const auto bytes = [](const RepeatedWeight& one) { return one.bytes * std::ssize(one.names); };
+      return bytes(a) != bytes(b) ? bytes(a) > bytes(b) : a.names < b.names;
+    });
+  }
+
   const DeviceModel& device_;
   const int threads_;
   const bool whatever_it_costs_;
@@ -291,12 +425,14 @@ class Sharing {
   std::map<std::pair<std::pair<size_t, size_t>, std::string>, Alternative> alternatives_;
   // As the last step found them.
   struct Users {
-    FormBytes bytes;
+    FormFacts facts;
     std::vector<size_t> alike;  // that read the form
   };
   std::vector<Alike> all_;
   std::vector<Forms> forms_;  // parallel to `all_`
   std::map<Form, Users> users_;
+  std::set<const void*> twice_;    // constants that several forms hold
+  std::map<size_t, Tried> tried_;  // by index into `all_`, those that read such a constant
   SharingLeft left_;
 };
 

@@ -5,13 +5,16 @@
 
 #include <cstddef>
 #include <functional>
+#include <map>
 #include <set>
+#include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "compiler/bundle/emit.h"
 #include "compiler/cost/device_model.h"
 #include "compiler/schedule/choices.h"
+#include "runtime/bundle/weights_account.h"
 
 namespace fusion {
 
@@ -21,12 +24,15 @@ struct SharingProgram {
   // Returns the kernels of a launch, one for each set of its arguments, as these choices make them. FAILED_PRECONDITION
   // and others where they make none.
   std::function<absl::StatusOr<std::vector<FusionKernel>>(size_t launch, const Choices& choices)> reschedule;
+  const std::map<const void*, std::string>* not_held_once = nullptr;  // as HoldOnce returns it; null: unknown
 };
 
 // Constants, which all programs share (see ConstantPool), that several packings still hold at the end.
 struct SharingLeft {
   std::set<const void*> costly;  // some schedule would share them, but costs too much time
   std::vector<double> more_ns;   // by program: the estimated time that sharing costs
+  // All of them, with their readers and what refuses each reader another form.
+  std::vector<RepeatedWeight> repeated;
 };
 
 // Takes the choices of kernels one at a time, and of all that save bytes the one that saves most. For a program, all

@@ -92,6 +92,40 @@ TEST(SharePackings, KernelsThatAgreeKeepTheirText) {
   EXPECT_EQ(left.more_ns, std::vector<double>{0});
 }
 
+// A step of a recurrent network: one kernel multiplies a row by a matrix, and another one adds two such products in its
+// tasks, whose rows it reads as they lie until it shares the panels.
+TEST(SharePackings, AProductInATaskReadsAnothersPanels) {
+  GraphMaker g;
+  const GraphMaker::Attrs turned = {{"transB", int64_t{1}}};
+  const V weight = g.Weight({1024, 256}), bias = g.Weight({1024});
+  g.Out(g.Op("Gemm", {g.In({1, 256}), weight, bias}, turned));
+  const V from_input = g.Op("Gemm", {g.In({1, 256}), weight, bias}, turned);
+  const V from_state = g.Op("Gemm", {g.In({1, 256}), g.Weight({1024, 256}), bias}, turned);
+  g.Out(g.Op("Add", {from_input, from_state}));
+  const auto make = [&](size_t launch, const Choices& choices) -> absl::StatusOr<std::vector<FusionKernel>> {
+    const std::vector<ecg::NodeId> nodes =
+        launch == 0 ? std::vector<ecg::NodeId>{0} : std::vector<ecg::NodeId>{1, 2, 3};
+    auto kernel =
+        MakeFusionKernel(g.graph(), nodes, LiveOutOf(g.graph(), nodes), {}, testing::Avx512Device(), {choices, {}});
+    if (!kernel.ok()) return kernel.status();
+    return std::vector<FusionKernel>{*std::move(kernel)};
+  };
+  std::vector<PlannedLaunch> launches;
+  for (const size_t launch : {0, 1}) launches.push_back({(*make(launch, {}))[0], {}, "", {}});
+  const auto reads = [&](const PlannedLaunch& launch) -> std::string {
+    for (const KernelArg& arg : launch.fusion_kernel.args) {
+      if (arg.value == weight) return arg.pack < 0 ? "plain" : PackingText(launch.fusion_kernel.kernel.packs[arg.pack]);
+    }
+    return "not at all";
+  };
+  ASSERT_NE(reads(launches[0]), "plain");
+  ASSERT_EQ(reads(launches[1]), "plain");
+  const SharingLeft left = SharePackings(testing::Avx512Device(), 1, false, {{&g.graph(), &launches, make}});
+  EXPECT_EQ(reads(launches[1]), reads(launches[0]));
+  EXPECT_EQ(launches[1].fusion_kernel.kernel.phases.size(), 1u);
+  EXPECT_TRUE(left.repeated.empty());
+}
+
 // With no way to schedule again, what is held twice stays.
 TEST(SharePackings, WhatCannotBeMadeStays) {
   const Products products(64, 64);
@@ -100,8 +134,23 @@ TEST(SharePackings, WhatCannotBeMadeStays) {
   const auto never = [](size_t, const Choices&) -> absl::StatusOr<std::vector<FusionKernel>> {
     return absl::FailedPreconditionError("no");
   };
-  SharePackings(testing::Avx512Device(), 1, true, {{&products.g.graph(), &launches, never}});
+  const std::map<const void*, std::string> unread = {
+      {products.g.graph().value(products.weight).constant->data(), "of no use here"}};
+  const SharingLeft left =
+      SharePackings(testing::Avx512Device(), 1, true, {{&products.g.graph(), &launches, never, &unread}});
   EXPECT_EQ(products.Packings(launches), before);
+  ASSERT_EQ(left.repeated.size(), 1u);
+  EXPECT_EQ(left.repeated[0].bytes, 768 * 768 * 4);
+  ASSERT_EQ(left.repeated[0].forms.size(), 2u);
+  for (const WeightForm& form : left.repeated[0].forms) {
+    const bool plain = form.form == "as it is";
+    EXPECT_TRUE(plain || form.form.rfind("packed [", 0) == 0) << form.form;
+    EXPECT_EQ(form.bytes, 768 * 768 * 4);
+    ASSERT_EQ(form.readers.size(), 1u);
+    EXPECT_EQ(form.readers[0].launches, 1);
+    const std::string alone = "it has no other schedule: no";
+    EXPECT_EQ(form.readers[0].refused, plain ? alone + "; from panels: of no use here" : alone);
+  }
 }
 
 // Every other schedule takes three times as long.
@@ -125,6 +174,11 @@ TEST(SharePackings, WhatCostsTimeIsForThoseWhoAskForIt) {
     const void* source = products.g.graph().value(products.weight).constant->data();
     EXPECT_EQ(left.costly.count(source), whatever_it_costs ? 0u : 1u);
     EXPECT_EQ(after == before, !whatever_it_costs);
+    ASSERT_EQ(left.repeated.size(), whatever_it_costs ? 0u : 1u);
+    if (whatever_it_costs) continue;
+    const std::string& refused = left.repeated[0].forms.at(0).readers.at(0).refused;
+    EXPECT_NE(refused.find("it could, at "), std::string::npos) << refused;
+    EXPECT_NE(refused.find("of the model's time, where 1% is allowed"), std::string::npos) << refused;
   }
 }
 

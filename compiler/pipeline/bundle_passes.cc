@@ -40,19 +40,21 @@ absl::Status SharePackings(absl::Span<Compilation> programs) {
   for (const Compilation& program : programs) {
     sharing.push_back({&program.planned->graph, program.launches, [&program](size_t launch, const Choices& choices) {
                          return Reschedule(program, launch, choices);
-                       }});
+                       },
+                       &program.not_held_once});
   }
   const Compilation& first = programs[0];
-  const SharingLeft left = fusion::SharePackings(*first.context.device, first.Units(), IsSmall(first), sharing);
+  SharingLeft left = fusion::SharePackings(*first.context.device, first.Units(), IsSmall(first), sharing);
   first.account->packed_apart = static_cast<int64_t>(left.costly.size());
   first.account->sharing_ns = std::accumulate(left.more_ns.begin(), left.more_ns.end(), 0.0);
+  first.account->weights.repeated = std::move(left.repeated);
   return absl::OkStatus();
 }
 
 absl::Status HoldOnce(absl::Span<Compilation> programs) {
-  for (const Compilation& program : programs) {
-    fusion::HoldOnce(program.planned->graph, *program.context.device, program.Units(), IsSmall(program),
-                     program.launches);
+  for (Compilation& program : programs) {
+    program.not_held_once = fusion::HoldOnce(program.planned->graph, *program.context.device, program.Units(),
+                                             IsSmall(program), program.launches);
   }
   return absl::OkStatus();
 }

@@ -2,6 +2,7 @@
 #ifndef FUSION_COMPILER_PIPELINE_COMPILATION_H_
 #define FUSION_COMPILER_PIPELINE_COMPILATION_H_
 
+#include <map>
 #include <set>
 #include <string>
 #include <vector>
@@ -64,6 +65,7 @@ struct Compilation {
   std::vector<PlannedLaunch>* launches = nullptr;  // null if kernels are not asked for
   const FusionPlan* given = nullptr;               // the plan to make; null: the options' planner makes one
   const ValueLayouts* given_layouts = nullptr;     // the layouts to take; null: those that are chosen for the device
+  std::map<const void*, std::string> not_held_once = {};  // as HoldOnce returns it
 
   int Units() const;  // the tasks that run at the same time
 };

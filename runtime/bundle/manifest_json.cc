@@ -251,6 +251,46 @@ void ReadProgram(const Json& json, const std::string& path, absl::Status* status
   });
 }
 
+Json RepeatedToJson(const std::vector<RepeatedWeight>& repeated) {
+  Json list = Json::array();
+  for (const RepeatedWeight& weight : repeated) {
+    Json forms = Json::array();
+    for (const WeightForm& form : weight.forms) {
+      Json readers = Json::array();
+      for (const WeightReader& reader : form.readers) {
+        readers.push_back({{"what", reader.what}, {"launches", reader.launches}, {"refused", reader.refused}});
+      }
+      forms.push_back({{"form", form.form}, {"bytes", form.bytes}, {"readers", std::move(readers)}});
+    }
+    list.push_back({{"names", weight.names}, {"bytes", weight.bytes}, {"forms", std::move(forms)}});
+  }
+  return list;
+}
+
+void ReadForm(const Json& json, const std::string& path, absl::Status* status, WeightForm* form) {
+  Fields fields(json, path, status);
+  fields.Read("form", &form->form);
+  fields.Read("bytes", &form->bytes);
+  fields.Each("readers", [&](const Json& item, const std::string& reader_path) {
+    Fields reader(item, reader_path, status);
+    reader.Read("what", &form->readers.emplace_back().what);
+    reader.Read("launches", &form->readers.back().launches);
+    reader.Read("refused", &form->readers.back().refused);
+  });
+}
+
+void ReadRepeated(Fields* weights, absl::Status* status, std::vector<RepeatedWeight>* repeated) {
+  weights->Each("repeated", [&](const Json& item, const std::string& path) {
+    Fields fields(item, path, status);
+    RepeatedWeight& weight = repeated->emplace_back();
+    fields.Read("names", &weight.names);
+    fields.Read("bytes", &weight.bytes);
+    fields.Each("forms", [&](const Json& form, const std::string& form_path) {
+      ReadForm(form, form_path, status, &weight.forms.emplace_back());
+    });
+  });
+}
+
 }  // namespace
 
 int64_t ManifestProgram::TripsOf(int launch) const {
@@ -305,6 +345,7 @@ std::string SerializeManifest(const Manifest& manifest) {
                        {"bundle_bytes", manifest.weights->bundle_bytes},
                        {"causes", manifest.weights->causes}};
     if (manifest.weights->time_ratio > 0) json["weights"]["time_ratio"] = manifest.weights->time_ratio;
+    if (!manifest.weights->repeated.empty()) json["weights"]["repeated"] = RepeatedToJson(manifest.weights->repeated);
   }
   AddProgram(manifest, &json);
   for (const ManifestProgram& other : manifest.others) AddProgram(other, &json["specialisations"].emplace_back());
@@ -340,6 +381,7 @@ absl::StatusOr<Manifest> ParseManifest(absl::string_view text) {
     fields.Read("bundle_bytes", &weights.bundle_bytes);
     fields.Read("causes", &weights.causes);
     if (object.is_object() && object.contains("time_ratio")) fields.Read("time_ratio", &weights.time_ratio);
+    if (object.is_object() && object.contains("repeated")) ReadRepeated(&fields, &status, &weights.repeated);
   }
   ReadProgram(json, "", &status, &manifest);
   if (json.is_object() && json.contains("specialisations")) {

@@ -257,6 +257,12 @@ absl::Status CheckWeights(const WeightsAccount& weights, int64_t weights_data_by
   }
   if (!(weights.time_ratio >= 0 && weights.time_ratio <= kMaxTimeRatio))
     return Bad("weights: time_ratio is out of range");
+  for (const RepeatedWeight& weight : weights.repeated) {
+    if (weight.forms.size() < 2) return Bad("weights: a repeated weight has fewer than two forms");
+    bool in_range = weight.bytes >= 0 && weight.bytes <= kMaxBytes;
+    for (const WeightForm& form : weight.forms) in_range = in_range && form.bytes >= 0 && form.bytes <= kMaxBytes;
+    if (!in_range) return Bad("weights: bytes of a repeated weight are out of range");
+  }
   return absl::OkStatus();
 }
 

@@ -104,6 +104,7 @@ TEST(ValidateManifest, TheAccountOfTheWeights) {
   EXPECT_EQ(parsed->weights->bundle_bytes, 80);
   EXPECT_EQ(parsed->weights->causes, manifest.weights->causes);
   EXPECT_EQ(parsed->weights->time_ratio, 1.25);
+  EXPECT_TRUE(parsed->weights->repeated.empty());
   manifest.weights->time_ratio = 0;
   EXPECT_THAT(SerializeManifest(manifest), Not(HasSubstr("time_ratio")));
   // Bundles of older writers have no account of weights.
@@ -120,6 +121,28 @@ TEST(ValidateManifest, TheAccountOfTheWeights) {
   EXPECT_THAT(why({80, 80, {{"padding", INT64_MAX}}}), HasSubstr("cause 'padding' is out of range"));
   EXPECT_THAT(why({80, 80, {}, -1}), HasSubstr("time_ratio is out of range"));
   EXPECT_THAT(why({80, 80, {}, std::nan("")}), HasSubstr("time_ratio is out of range"));
+}
+
+TEST(ValidateManifest, WeightsThatAreHeldTwice) {
+  Manifest manifest = SmallManifest({0, 0, 64});
+  manifest.digests["kernels/cpu.so"] = "";
+  manifest.weights = WeightsAccount{60, 80, {{"layouts", 20}}};
+  EXPECT_THAT(SerializeManifest(manifest), Not(HasSubstr("repeated")));
+  const std::vector<WeightForm> forms = {{"as it is", 20, {{"Gather 'a'", 2, "no"}, {"Gather 'b'", 1, "nor it"}}},
+                                         {"packed [5]", 20, {{"MatMul 'c'", 1, "with tile=1x8 it could"}}}};
+  manifest.weights->repeated = {{{"w", "x"}, 20, forms}};
+  ASSERT_TRUE(ValidateManifest(manifest, 80).ok());
+  const auto parsed = ParseManifest(SerializeManifest(manifest));
+  ASSERT_TRUE(parsed.ok()) << parsed.status();
+  ASSERT_EQ(parsed->weights->repeated.size(), 1u);
+  EXPECT_EQ(parsed->weights->repeated[0].names, (std::vector<std::string>{"w", "x"}));
+  EXPECT_EQ(parsed->weights->repeated[0].bytes, 20);
+  EXPECT_EQ(parsed->weights->repeated[0].forms, forms);
+
+  manifest.weights->repeated[0].forms[1].bytes = -1;
+  EXPECT_THAT(std::string(ValidateManifest(manifest, 80).message()), HasSubstr("bytes of a repeated weight"));
+  manifest.weights->repeated[0].forms.pop_back();
+  EXPECT_THAT(std::string(ValidateManifest(manifest, 80).message()), HasSubstr("fewer than two forms"));
 }
 
 TEST(ValidateManifest, ExtentsOfOutputs) {

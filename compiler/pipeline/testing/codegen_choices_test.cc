@@ -27,6 +27,16 @@ FusionCase MatMul(const std::string& name, const Shape& a, const Shape& b, bool 
   return FusionCase(name, g);
 }
 
+// A step of a recurrent network: two rows times matrices, whose rows lie contiguous along the sums.
+FusionCase Cell(int64_t columns, int64_t rows) {
+  G g;
+  const G::Attrs turned = {{"transB", int64_t{1}}};
+  const V from_input = g.Op("Gemm", {g.In({1, rows}), g.Weight({columns, rows}), g.Weight({columns})}, turned);
+  const V from_state = g.Op("Gemm", {g.In({1, 32}), g.Weight({columns, 32}), g.Weight({columns})}, turned);
+  g.Out(g.Op("Add", {from_input, from_state}));
+  return FusionCase("cell", g);
+}
+
 TEST(CodegenChoices, RandomSchedulesComputeTheSame) {
   const Ints pad1 = {1, 1, 1, 1};
   std::vector<FusionCase> cases = {
@@ -40,6 +50,7 @@ TEST(CodegenChoices, RandomSchedulesComputeTheSame) {
       MatMul("long reduction", {32, 1536}, {1536, 192}, true),
       MatMul("two runtime operands", {2, 33, 48}, {2, 48, 50}, false),
       MatMul("row", {1, 96}, {96, 100}, true),
+      Cell(96, 40),
   };
   for (const Shape& shape : {Shape{6, 40}, Shape{420, 640}}) {  // the latter is larger than a core's private caches
     G g;
@@ -88,10 +99,28 @@ TEST(CodegenChoices, RandomSchedulesComputeTheSame) {
   }
   // For every choice, some kernel took an alternative to the scheduler's own.
   for (const char* name : {"transpose", "chunk", "columns", "reduction", "form", "lanes", "prefetch", "rows",
-                           "k_blocking", "stitch", "stream", "tasks", "tile", "unroll"}) {
+                           "k_blocking", "product", "stitch", "stream", "tasks", "tile", "unroll"}) {
     EXPECT_TRUE(met.count(name)) << name;
   }
   EXPECT_GT(different.size(), 8 * cases.size());
+}
+
+// Tasks of 64 columns, whose tiles of four vectors read parts of wider panels, or several narrower ones.
+TEST(CodegenChoices, PanelsOfEveryWidth) {
+  std::vector<RunOptions> options;
+  for (int width = 0; width < 4; ++width) {
+    options.push_back({Avx512Device()});
+    options.back().choices = {{"product", 1}, {"panel", width}, {"product.1", 1}, {"panel.1", width}};
+  }
+  std::set<std::string> widths;
+  for (const FusionResult& result : RunCases({Cell(1024, 256)}, options)) {
+    EXPECT_TRUE(result.status.ok()) << result.name << ": " << result.status;
+    ASSERT_EQ(result.kernels.size(), 1u);
+    for (const ChoicePoint& point : result.kernels[0].choices) {
+      if (point.name == "panel" || point.name == "panel.1") widths.insert(point.labels[point.taken]);
+    }
+  }
+  EXPECT_EQ(widths, (std::set<std::string>{"own", "1", "2", "8"}));
 }
 
 TEST(CodegenChoices, StreamingStores) {

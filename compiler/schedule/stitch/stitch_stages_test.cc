@@ -133,6 +133,33 @@ void ExpectNothingAdded(const DraftedProgram& drafted) {
   EXPECT_EQ(drafted.draft.buffer_of.at(1), -1);
 }
 
+// A row times two matrices, whose rows lie along the sums: vectors of each row, or tiles of the columns, which are then
+// packed.
+TEST(StitchStages, ARowTimesAMatrixMayReadColumns) {
+  const char* text = R"(te p(%0: f32[256], %1: f32[1024, 256] const, %2: f32[256], %3: f32[1024, 256] const) {
+  %4[i0<1024]: f32 = sum.f32(i1<256) mul(%0[i1], %1[i0, i1])
+  %5[i2<1024]: f32 = sum.f32(i3<256) mul(%2[i3], %3[i2, i3])
+  %6[i4<1024]: f32 = add(%4[i4], %5[i4])
+  return %6
+})";
+  const auto made = [&](Choices choices) {
+    ScheduleOptions options;
+    options.choices = std::move(choices);
+    return testing::OrFail(ScheduleFusionBlock(Stages(text), {}, Device(), options));
+  };
+  const ScheduledFusionBlock rows = made({}), first = made({{"product", 1}}),
+                             both = made({{"product", 1}, {"product.1", 1}});
+  ASSERT_EQ(rows.kernel.phases.size(), 1u) << rows.reason;
+  EXPECT_TRUE(rows.kernel.packs.empty());
+  EXPECT_EQ(testing::Strategies(rows.kernel.phases[0]), (std::vector<std::string>{"row_reduction", "row_reduction"}));
+  ASSERT_EQ(first.kernel.phases.size(), 1u);
+  EXPECT_EQ(testing::Strategies(first.kernel.phases[0]), (std::vector<std::string>{"tile", "row_reduction"}));
+  EXPECT_EQ(first.kernel.packs.size(), 1u);
+  ASSERT_EQ(both.kernel.phases.size(), 1u);
+  EXPECT_EQ(testing::Strategies(both.kernel.phases[0]), (std::vector<std::string>{"tile", "tile"}));
+  EXPECT_EQ(both.kernel.packs.size(), 2u);
+}
+
 TEST(StitchStages, ARefusalLeavesTheDraftAsItWas) {
   DraftedProgram drafted(R"(te p(%0: f32[512, 1024]) {
   %1[]: f32 = sum.f32(i0<512, i1<1024) %0[i0, i1]

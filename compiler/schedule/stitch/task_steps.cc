@@ -10,6 +10,7 @@
 #include "compiler/schedule/threadgroup/threadgroup_tile.h"
 #include "compiler/schedule/tile/products.h"
 #include "compiler/schedule/tile/register_tile.h"
+#include "compiler/schedule/tile/tile_operands.h"
 #include "compiler/schedule/vector/vectorize.h"
 #include "runtime/base/status_macros.h"
 
@@ -52,6 +53,19 @@ bool AddRanges(const Nest& nest, InTasks in_tasks, KernelDraft* draft, movement:
   }
   for (movement::Step& step : steps) phase->steps.push_back(std::move(step));
   return true;
+}
+
+// Is the nest a product along the rows of a constant whose columns could be the lanes of a tile?
+bool HasConstantColumns(const Nest& nest, const KernelDraft& draft) {
+  const int64_t lanes = draft.device.vector_bytes / 4;
+  for (const Operand& load : BodyLoads(nest)) {
+    for (const Axis& axis : nest.axes) {
+      const bool whole_vectors = axis.extent >= lanes && axis.extent % lanes == 0;
+      if (!whole_vectors || PredUses(nest, axis.id) || nest.limits.count(axis.id)) continue;
+      if (UseOfLanes(load, axis, lanes, nest.axes, draft.kernel) == LaneUse::kPackConstant) return true;
+    }
+  }
+  return false;
 }
 
 }  // namespace
@@ -101,14 +115,18 @@ absl::Status AddTaskSteps(const te::Te& te, const PhysicalTe& stage, const te::B
   // A single vector of sums would wait for each addition. A row times a matrix gets a register tile, with several
   // vectors of sums and its matrix packed.
   const bool one_vector = step.Is<movement::RegisterTile>() && IsProduct(te) && draft->target.vector_reductions;
-  if (wants_tile || window || one_vector || (HoldsProducts(in_tasks) && IsProduct(te) && !along_reduction)) {
+  // Rows of a constant are read as they lie. Where other kernels have panels of its columns, a tile can read those, so
+  // that the bundle needs no rows (SharePackings).
+  const bool columns = along_reduction && IsProduct(te) && draft->target.vector_reductions &&
+                       HasConstantColumns(bound, *draft) && draft->choices->Pick("product", {"rows", "columns"}) == 1;
+  if (wants_tile || window || one_vector || columns || (HoldsProducts(in_tasks) && IsProduct(te) && !along_reduction)) {
     const KernelDraft::Saved before = draft->Save();
     absl::StatusOr<movement::Phase> in_task = TileInTask(bound, wants_tile, draft);
     if (in_task.ok()) {
       for (movement::Step& tile : in_task->steps) phase->steps.push_back(std::move(tile));
       return absl::OkStatus();
     }
-    if (wants_tile) return in_task.status();
+    if (wants_tile || columns) return in_task.status();
     draft->Restore(before);
   }
   if (step.Is<movement::ScalarLoops>() && draft->target.loops_for_ranges && AddRanges(bound, in_tasks, draft, phase)) {

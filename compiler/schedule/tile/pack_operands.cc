@@ -46,14 +46,18 @@ class Packer {
       return absl::FailedPreconditionError("an operand that moves with the lanes is not contiguous along them");
     }
 
-    const std::vector<Axis> box = BoxOf(load, constant);
+    const bool parts = constant && by_lane && tile_.across.id >= 0;
+    const Parts part = parts ? PartsOfPanels() : Parts();
+    const std::vector<Axis> box = parts ? BoxOfPanels(load, part) : BoxOf(load, constant);
     std::vector<Index> coordinates;
     std::vector<int64_t> extents;
     movement::Buffer buffer;
     buffer.dtype = source.dtype;
     buffer.elements = 1;
     for (const Axis& axis : box) {
-      coordinates.push_back(Index(axis));
+      coordinates.push_back(parts && axis.id == part.panel.id    ? te::FloorDiv(VectorNumber(), tile_.panel_vectors)
+                            : parts && axis.id == part.vector.id ? te::Mod(VectorNumber(), tile_.panel_vectors)
+                                                                 : Index(axis));
       extents.push_back(axis.extent);
       buffer.elements *= axis.extent;
     }
@@ -70,9 +74,11 @@ class Packer {
       if (past) pred.push_back({load.address, te::Cmp::kLt, Index(source.elements)});
       buffer.is_constant = true;
       buffer.packed_from = static_cast<int>(kernel_.packs.size());
-      kernel_.packs.push_back({source.tensor, box, load.address, pred, {}});
+      kernel_.packs.push_back({source.tensor, box, parts ? InPanels(load, part) : load.address, pred, {}});
       const bool shared = tile_.row.id < 0 || !load.address.UsesAxis(tile_.row.id);
-      if (VectorsMove(load) && shared) AddPanel(packed, buffer.elements, box);
+      const int panels = parts ? part.panel.id : tile_.vector_tile.id;
+      const bool whole = !parts || tile_.panel_vectors == tile_.vector_in.extent;  // a panel is what one tile reads
+      if (VectorsMove(load) && shared && whole) AddPanel(packed, buffer.elements, box, panels);
     } else {
       // The body reads this operand under its own tests (the borders of a window). The copy reads all of it and must
       // not leave the buffer.
@@ -133,6 +139,52 @@ class Packer {
     return box;
   }
 
+  // The axes of panels that lie in the order of the columns, whichever task reads them.
+  struct Parts {
+    Axis panel{-1, 1}, vector{-1, 1};  // which panel, and which vector of it
+  };
+  Parts PartsOfPanels() {
+    const int64_t vectors = tile_.across.extent * tile_.vector_tile.extent * tile_.vector_in.extent;
+    return {axes_.New(vectors / tile_.panel_vectors), axes_.New(tile_.panel_vectors)};
+  }
+
+  // Counts vectors along the columns of all tasks.
+  Index VectorNumber() const {
+    Index number = Index(tile_.across) * tile_.vector_tile.extent;
+    if (tile_.vector_tile.id >= 0) number = number + Index(tile_.vector_tile);
+    number = number * tile_.vector_in.extent;
+    return tile_.vector_in.id < 0 ? number : number + Index(tile_.vector_in);
+  }
+
+  // BoxOf in such panels: [others][panel][reduction][vector][lane].
+  std::vector<Axis> BoxOfPanels(const Operand& load, const Parts& parts) const {
+    const auto has = [](const std::vector<Axis>& axes, const Axis& axis) {
+      return std::any_of(axes.begin(), axes.end(), [&](const Axis& other) { return other.id == axis.id; });
+    };
+    std::vector<Axis> box;
+    for (const Axis& axis : BoxOf(load, /*constant=*/true)) {
+      if (has({tile_.across, tile_.vector_tile, tile_.vector_in}, axis)) continue;
+      const bool lane = axis.id == tile_.lane.id;
+      if ((lane || has(tile_.reduction_order, axis)) && !has(box, parts.panel)) box.push_back(parts.panel);
+      if (lane) box.push_back(parts.vector);
+      box.push_back(axis);
+    }
+    return box;
+  }
+
+  // The operand's address, by the axes of panels.
+  Index InPanels(const Operand& load, const Parts& parts) const {
+    const Index number = Index(parts.panel) * tile_.panel_vectors + Index(parts.vector);
+    static const Index kZero;
+    const std::vector<Axis> along = {tile_.vector_in, tile_.vector_tile, tile_.across};  // the shortest steps first
+    const Axis& steps =
+        *std::find_if(along.begin(), along.end(), [&](const Axis& axis) { return load.address.UsesAxis(axis.id); });
+    return te::Substitute(load.address, [&](const Axis& axis) -> const Index* {
+      if (axis.id == steps.id) return &number;
+      return axis.id == tile_.across.id || axis.id == tile_.vector_tile.id ? &kZero : nullptr;
+    });
+  }
+
   // The tests for an existing element of the operand. A test on an axis that the operand lacks concerns another
   // operand.
   te::Pred Exists(const Operand& load) const {
@@ -146,12 +198,13 @@ class Packer {
     return pred;
   }
 
-  void AddPanel(int packed, int64_t elements, const std::vector<Axis>& box) {
+  // `panels`: the axis of the box that counts panels.
+  void AddPanel(int packed, int64_t elements, const std::vector<Axis>& box, int panels) {
     PackedOperands::Panel panel{packed, elements, 1};
     for (const Axis& axis : box) {
       panel.elements /= axis.extent;
       panel.panels *= axis.extent;
-      if (axis.id == tile_.vector_tile.id) break;
+      if (axis.id == panels) break;
     }
     result_.panels.push_back(panel);
   }
@@ -186,6 +239,34 @@ class Packer {
 };
 
 }  // namespace
+
+std::optional<Axis> PanelAxis(const TileAxes& tile, const std::vector<Operand>& loads, const Nest& nest,
+                              const movement::Kernel& kernel) {
+  if (tile.store_limit >= 0 || nest.mask_limit >= 0 || !nest.padding.empty() || tile.dot.id >= 0) return std::nullopt;
+  std::optional<Axis> across;
+  for (const Operand& load : loads) {
+    const movement::Buffer& buffer = kernel.buffers[load.buffer];
+    int64_t stride = 0;
+    if (!load.address.UsesAxis(tile.lane.id)) continue;
+    if (!buffer.is_constant || buffer.packed_from >= 0 || load.address.Range().hi >= buffer.elements ||
+        !load.address.AffineIn(tile.lane.id, &stride)) {
+      return std::nullopt;
+    }
+    // Each of these axes steps over all that the axes in front of it reach.
+    int64_t step = stride * tile.lane.extent;
+    for (const Axis& axis : {tile.vector_in, tile.vector_tile}) {
+      const bool moves = axis.id >= 0 && axis.extent > 1;
+      if (moves && (!load.address.AffineIn(axis.id, &stride) || stride != step)) return std::nullopt;
+      step *= axis.extent;
+    }
+    const auto found = std::find_if(tile.outside.begin(), tile.outside.end(), [&](const Axis& axis) {
+      return load.address.AffineIn(axis.id, &stride) && stride == step;
+    });
+    if (found == tile.outside.end() || (across && across->id != found->id)) return std::nullopt;
+    across = *found;
+  }
+  return across;
+}
 
 absl::StatusOr<PackedOperands> PackOperands(const TileAxes& tile, const std::vector<Operand>& loads,
                                             const DeviceModel& device, movement::Kernel* kernel, AxisSource* axes,

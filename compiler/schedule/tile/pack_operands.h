@@ -3,6 +3,7 @@
 #ifndef FUSION_COMPILER_SCHEDULE_TILE_PACK_OPERANDS_H_
 #define FUSION_COMPILER_SCHEDULE_TILE_PACK_OPERANDS_H_
 
+#include <optional>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -25,6 +26,10 @@ struct TileAxes {
   te::Index store_index;             // results with store_index >= store_limit do not exist
   int64_t store_limit = -1;          // -1: all do
   bool in_task = false;              // the tile's loops run inside a task, beside other steps
+  // An axis of `outside` along which tasks continue the tile's columns (PanelAxis), if panels of constants are to lie in
+  // the order of all columns, whichever task reads them.
+  te::Axis across{-1, 1};
+  int64_t panel_vectors = 1;  // with `across`: the width of a panel, a multiple or a divisor of the tile's
 };
 
 struct PackedOperands {
@@ -36,6 +41,12 @@ struct PackedOperands {
   std::vector<Panel> panels;          // of constants that rows share
   std::vector<movement::Step> steps;  // the steps that pack at run time
 };
+
+// The axis of the tile's `outside` along which tasks continue the tile's columns, so that several tiles could share a
+// panel. nullopt where there is none, where some operand has no such panels, or where columns end inside a vector or a
+// tile.
+std::optional<te::Axis> PanelAxis(const TileAxes& tile, const std::vector<Operand>& loads, const Nest& nest,
+                                  const movement::Kernel& kernel);
 
 // Replaces loads of the nest's body by loads of packed buffers, which are added to the kernel. Refuses operands that
 // cannot be packed, and constants that packing would repeat many times over. `loads`: BodyLoads(*nest).

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <cstdint>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -76,6 +77,60 @@ TEST(PackOperands, AnOperandThatLiesOtherwiseIsCopiedByAStep) {
   EXPECT_EQ(copy.scope, Scope::kBlock);
   EXPECT_EQ(copy.elements, 32 * 2 * 16) << "of this task: neither rows nor tiles of vectors";
   EXPECT_EQ(BodyLoads(tile.nest).at(1).buffer, packed.steps[0].stores[0].buffer);
+}
+
+// Four tasks of two vectors each. Panels lie in the order of the columns: outside of them is only what moves otherwise.
+struct TaskOfColumns : Tile {
+  explicit TaskOfColumns(int64_t panel_vectors) : Tile("%1: f32[32, 128] const", "%1[i3, 16*i1 + i2]") {
+    const Axis task = drafted.draft.axes.New(4);
+    const te::Index more = te::Index(nest.axes[1]) + te::Index(task) * 2;
+    nest.Substitute([&](const Axis& axis) { return axis.id == axes.vector_in.id ? &more : nullptr; });
+    axes.in_task = true;
+    axes.outside = {task};
+    axes.across = PanelAxis(axes, BodyLoads(nest), nest, drafted.draft.kernel).value_or(Axis{-1, 1});
+    axes.panel_vectors = panel_vectors;
+  }
+};
+
+TEST(PackOperands, PanelsMayBeWiderOrNarrowerThanATile) {
+  for (const int64_t vectors : {1, 2, 4, 8}) {
+    TaskOfColumns tile(vectors);
+    ASSERT_EQ(tile.axes.across.id, tile.axes.outside[0].id);
+    OrFail(tile.Pack());
+    const movement::Kernel& kernel = tile.drafted.draft.kernel;
+    ASSERT_EQ(kernel.packs.size(), 1u);
+    std::vector<int64_t> extents;
+    for (const Axis& axis : kernel.packs[0].axes) extents.push_back(axis.extent);
+    EXPECT_EQ(extents, (std::vector<int64_t>{8 / vectors, 32, vectors, 16})) << "panel, reduction, vector, lane";
+    // Task 3 reads column 16 * (2 * 3 + 1) + 5 of row 7 there.
+    const auto at = [](const te::Index& index, const std::map<int, te::Index>& values) {
+      static const te::Index kZero;
+      return te::Substitute(index,
+                            [&](const Axis& axis) {
+                              const auto value = values.find(axis.id);
+                              return value == values.end() ? &kZero : &value->second;
+                            })
+          .constant();
+    };
+    const std::vector<Axis>& box = kernel.packs[0].axes;
+    EXPECT_EQ(at(kernel.packs[0].address,
+                 {{box[0].id, 7 / vectors}, {box[1].id, 7}, {box[2].id, 7 % vectors}, {box[3].id, 5}}),
+              7 * 128 + 16 * 7 + 5);
+    EXPECT_EQ(at(BodyLoads(tile.nest).at(1).address, {{tile.axes.outside[0].id, 3},
+                                                      {tile.axes.vector_in.id, 1},
+                                                      {tile.axes.reduction_order[0].id, 7},
+                                                      {tile.axes.lane.id, 5}}),
+              ((7 / vectors * 32 + 7) * vectors + 7 % vectors) * 16 + 5);
+  }
+}
+
+TEST(PackOperands, ColumnsThatDoNotFollowEachOtherHaveNoSharedPanels) {
+  TaskOfColumns tile(2);
+  tile.axes.outside[0] = tile.drafted.draft.axes.New(4);  // the operand does not move with it
+  EXPECT_FALSE(PanelAxis(tile.axes, BodyLoads(tile.nest), tile.nest, tile.drafted.draft.kernel).has_value());
+  TaskOfColumns cut(2);
+  cut.axes.store_limit = 120;
+  EXPECT_FALSE(PanelAxis(cut.axes, BodyLoads(cut.nest), cut.nest, cut.drafted.draft.kernel).has_value());
 }
 
 TEST(PackOperands, RefusesWhatACopyWouldRepeat) {

@@ -94,6 +94,7 @@ class TileBuilder {
     RETURN_IF_ERROR(CheckDot());
     ChooseUnroll();
     SplitVectors();
+    ChoosePanel();
     ASSIGN_OR_RETURN(packed_, PackOperands(tile_, loads_, device_, &kernel_, &axes_, &nest_));
     MeasureOperands();
     CutRows();
@@ -355,6 +356,26 @@ class TileBuilder {
     for (const Axis& axis : nest_.axes) {
       if (axis.id != tile_.lane.id && axis.id != vectors_.id && axis.id != tile_.row.id) tile_.others.push_back(axis);
     }
+  }
+
+  // Where tasks share columns out, each task has panels of its own, as wide as its tile. Panels may also lie in the order
+  // of all columns and have another width, as other kernels have them; the tile then reads a part of one, or several.
+  void ChoosePanel() {
+    if (!tile_.in_task) return;
+    const std::optional<Axis> across = PanelAxis(tile_, loads_, nest_, kernel_);
+    if (!across) return;
+    const int64_t own = tile_.vector_in.extent, all = across->extent * tile_.vector_tile.extent * own;
+    std::vector<int64_t> widths = {0};
+    for (int64_t width = 1; width <= kMostTileVectors; ++width) {
+      const bool same = width == own && tile_.others.empty();  // nothing lies outside of the panels
+      if (!same && (width % own == 0 || own % width == 0) && all % width == 0) widths.push_back(width);
+    }
+    if (widths.size() == 1) return;
+    const auto label = [](int64_t width) { return width == 0 ? std::string("own") : NumberLabel(width); };
+    const int64_t width = widths[choices_.Pick("panel", widths, label)];
+    if (width == 0) return;
+    tile_.across = *across;
+    tile_.panel_vectors = width;
   }
 
   void MeasureOperands() {

@@ -29,6 +29,7 @@ enum class TileHome { kGrid, kTask, kTaskOrPhase, kKernel };
 // - "tile": one of the ranked tile shapes (tile_shape.h);
 // - "reduction": which of the reduction's axes runs outermost;
 // - "unroll": of the innermost reduction axis;
+// - "panel": "own" to each task that shares columns out, or in the order of all columns, of so many vectors;
 // - "chunk": rows of a task;
 // - "stream": which operand's axes go outermost in the grid;
 // - "prefetch".

@@ -27,7 +27,7 @@ std::vector<TileShape> RankTileShapes(int64_t rows, int64_t vectors, bool has_br
   const auto cycles = [&](int64_t r, int64_t v) { return TileCycles(ports, r, v, has_broadcast, has_shared); };
   std::vector<TileShape> shapes;
   double least = std::numeric_limits<double>::infinity();
-  for (int v = 1; v <= std::min<int64_t>(vectors, 8); ++v) {
+  for (int v = 1; v <= std::min<int64_t>(vectors, kMostTileVectors); ++v) {
     for (int r = 1; r <= std::min<int64_t>(rows, 28); ++r) {
       // Registers also hold one row of shared vectors, one broadcast, and a spare so that the compiler's scheduling
       // cannot spill.

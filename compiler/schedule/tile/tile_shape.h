@@ -10,6 +10,9 @@
 
 namespace fusion {
 
+// The most vectors of a tile.
+inline constexpr int kMostTileVectors = 8;
+
 struct TileShape {
   int rows = 1;
   int vectors = 1;
