@@ -114,6 +114,7 @@ std::vector<OpDef> ExpressionOps() {
   def.num_outputs = -1;
   def.attrs = {{kExpressionText, AttrKind::kString, /*required=*/true}};
   def.internal = true;
+  def.narrow_types = true;  // only moved by the operators that it is made from
   def.infer = Infer;
   def.mapping = Mapping;
   def.flops = Flops;
