@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstring>
 #include <iterator>
+#include <limits>
 #include <optional>
 #include <utility>
 
@@ -24,6 +25,9 @@ constexpr double kSpreads = 8;
 constexpr double kUnits = 4;  // for an inexact result on which all runs happen to agree
 // The most that rewriting or minimal filtering may add, in units of the largest element of the output.
 constexpr double kMostWidenedUnits = 64;
+// In place of a tolerance, where the runs of a rewritten graph differ in kind.
+constexpr double kKindIsUncertain = std::numeric_limits<double>::quiet_NaN();
+
 // The sizes of minimal filtering's tiles that kernels use.
 constexpr int64_t kFilteredOutputs[] = {2, 4};
 // Sparsities that the runs use in turn. Most runs perturb everything and measure the spread; the others find
@@ -153,9 +157,13 @@ absl::StatusOr<std::optional<te::Program>> Filtered(const ecg::LoweredGraph& low
 
 bool SameNumber(double a, double b) { return a == b || (std::isnan(a) && std::isnan(b)); }
 
+// Are both numbers, NaN, or the same infinity?
+bool SameKind(double a, double b) { return (std::isfinite(a) && std::isfinite(b)) || SameNumber(a, b); }
+
 enum class Verdict { kExact, kRounded, kLoose, kSpecial, kUncertain, kDifferent };
 
-// `least`: numbers of a smaller magnitude may be zero instead. `widened`: what rewriting adds to the tolerance.
+// `least`: numbers of a smaller magnitude may be zero instead. `widened`: what rewriting adds to the tolerance; NaN:
+// rounding decides the kind of what it computes.
 Verdict JudgeFloat(double expected, const std::vector<double>& runs, double actual, double epsilon, double least,
                    double widened) {
   bool same = true;
@@ -170,6 +178,7 @@ Verdict JudgeFloat(double expected, const std::vector<double>& runs, double actu
     same = same && run == expected;
     spread = std::max(spread, std::fabs(run - expected));
   }
+  if (std::isnan(widened) && !SameNumber(expected, actual)) return Verdict::kUncertain;
   if (std::isnan(expected)) return std::isnan(actual) ? Verdict::kSpecial : Verdict::kDifferent;
   if (std::isinf(expected)) return actual == expected ? Verdict::kSpecial : Verdict::kDifferent;
   if (same && actual == expected) return Verdict::kExact;
@@ -252,7 +261,8 @@ absl::Status WidenByRewriting(const ecg::Graph& rewritten, const std::vector<Ten
                               (*moved)[o].shape() == widened[o].shape();
       for (int64_t i = 0; comparable && i < widened[o].num_elements(); ++i) {
         const double spread = std::fabs((*moved)[o].GetDouble(i) - centre[o].GetDouble(i));
-        if (std::isfinite(spread)) widened[o].SetDouble(i, std::max(widened[o].GetDouble(i), spread));
+        if (!SameKind((*moved)[o].GetDouble(i), centre[o].GetDouble(i))) widened[o].SetDouble(i, kKindIsUncertain);
+        if (std::isfinite(spread) && !std::isnan(widened[o].GetDouble(i))) widened[o].SetDouble(i, std::max(widened[o].GetDouble(i), spread));
       }
     }
   }
@@ -260,6 +270,7 @@ absl::Status WidenByRewriting(const ecg::Graph& rewritten, const std::vector<Ten
     const Tensor& want = expectation->outputs[o];
     const double most = kMostWidenedUnits * Epsilon(want.dtype()) * Largest(want);
     for (int64_t i = 0; i < widened[o].num_elements(); ++i) {
+      if (std::isnan(widened[o].GetDouble(i))) continue;
       widened[o].SetDouble(i, std::min(kSpreads * widened[o].GetDouble(i), most));
     }
   }

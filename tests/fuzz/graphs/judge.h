@@ -26,7 +26,7 @@ struct Expectation {
   std::vector<Tensor> kept, flushed;
   // How far rounding may move each element of the outputs once rules have rewritten the graph: a rule may add rounding
   // to what was exact. Empty until WidenByRewriting. In f64, whatever the outputs' types are; zero where they are no
-  // floats.
+  // floats, NaN where rounding decides whether they are numbers, infinities or NaN.
   std::vector<Tensor> widened;
   // Rounding (or zero in place of a subnormal number) decides an index or an extent, and in some run it is out of
   // range: nothing can be compared.

@@ -148,6 +148,31 @@ TEST(JudgeTest, RulesMayAddRoundingButNoError) {
   EXPECT_FALSE(JudgeRewritten(cancels, {6.125, 10, 14, 0}).ok()) << "a rule that cancels digits";
 }
 
+// 1 / (a - b) of equal numbers is an infinity; with a factor moved to both, rounding decides whether it is one. A rule
+// that makes a number of it in every run is wrong.
+TEST(JudgeTest, RulesMayLeaveTheKindToRounding) {
+  const auto judge = [](const std::string& rewritten) {
+    const auto source = ecg::Parse(
+        "graph g(%a: f32[1], %b: f32[1]) {\n  %d: f32[1] = Sub(%a, %b)\n  %v: f32[1] = Reciprocal(%d)\n  return %v\n}\n");
+    EXPECT_TRUE(source.ok()) << source.status();
+    const std::vector<Tensor> inputs = {Floats({3}), Floats({3})};
+    auto expected = Expect(source.value(), inputs, 6);
+    EXPECT_TRUE(expected.ok()) << expected.status();
+    Coverage coverage;
+    EXPECT_FALSE(Agree(*expected, {Floats({1e9})}, Subnormal::kKept, &coverage).ok()) << "nothing rounds";
+    const auto graph = ecg::Parse(rewritten);
+    EXPECT_TRUE(graph.ok()) << graph.status();
+    const absl::Status widened = WidenByRewriting(graph.value(), inputs, 100, &*expected);
+    EXPECT_TRUE(widened.ok()) << widened;
+    return Agree(*expected, {Floats({1e9})}, Subnormal::kKept, &coverage);
+  };
+  const std::string head = "graph g(%a: f32[1], %b: f32[1]) {\n  %c: f32[] = const {0.3}\n";
+  EXPECT_TRUE(judge(head + "  %p: f32[1] = Mul(%a, %c)\n  %q: f32[1] = Mul(%b, %c)\n  %d: f32[1] = Sub(%p, %q)\n"
+                           "  %e: f32[1] = Div(%d, %c)\n  %v: f32[1] = Reciprocal(%e)\n  return %v\n}\n")
+                  .ok());
+  EXPECT_FALSE(judge(head + "  %d: f32[1] = Add(%a, %b)\n  %v: f32[1] = Reciprocal(%d)\n  return %v\n}\n").ok());
+}
+
 // A window of three taps over 16 channels: eight results, two tiles of four. All numbers are small integers.
 class FilteredJudgeTest : public ::testing::Test {
  protected:
