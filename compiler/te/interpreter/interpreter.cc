@@ -1,7 +1,10 @@
 #include "compiler/te/interpreter/interpreter.h"
 
 #include <algorithm>
+#include <cmath>
+#include <cstdint>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "compiler/te/interpreter/te_code.h"
@@ -73,9 +76,28 @@ bool RunTe(const TeCode& code, int64_t elements, std::vector<Tensor>& tensors, l
   return true;
 }
 
-void InterpretRoutine(const Program& program, const Te& te, std::vector<Tensor>& tensors) {
+// The tensor with each NaN of the other sign, which says nothing.
+Tensor WithOtherNans(const Tensor& tensor) {
+  Tensor other = tensor;
+  const int64_t bytes = DTypeBytes(tensor.dtype());
+  auto* const data = static_cast<uint8_t*>(other.mutable_data());
+  for (int64_t i = 0; i < tensor.num_elements(); ++i) {
+    if (std::isnan(tensor.GetDouble(i))) data[(i + 1) * bytes - 1] ^= 0x80;
+  }
+  return other;
+}
+
+// `flips_nans`: the routine gets the NaNs of wide floats with the other sign.
+void InterpretRoutine(const Program& program, const Te& te, bool flips_nans, std::vector<Tensor>& tensors) {
   std::vector<void*> args;
-  for (TensorId input : te.routine->inputs) args.push_back(const_cast<void*>(tensors[input].data()));
+  std::vector<Tensor> flipped;
+  flipped.reserve(te.routine->inputs.size());
+  for (TensorId input : te.routine->inputs) {
+    const Tensor& tensor = tensors[input];
+    const bool flips = flips_nans && IsFloat(tensor.dtype()) && DTypeBytes(tensor.dtype()) >= 2;
+    const Tensor& read = flips ? flipped.emplace_back(WithOtherNans(tensor)) : tensor;
+    args.push_back(const_cast<void*>(read.data()));
+  }
   for (TensorId output : te.outputs) args.push_back(tensors[output].mutable_data());
   std::vector<int64_t> scratch(static_cast<size_t>(te.routine->scratch_bytes / 8 + 1));
   RoutineFunctionOf(program, te)(args.data(), scratch.data(), 0, te.routine->tasks, te.routine->params.data());
@@ -154,7 +176,7 @@ absl::StatusOr<std::vector<Tensor>> Interpret(const Program& program, const std:
     }
     if (te.routine) {
       RETURN_IF_ERROR(CheckRoutine(program, te));
-      InterpretRoutine(program, te, tensors);
+      InterpretRoutine(program, te, /*flips_nans=*/options.perturb_seed / 8 % 2 == 1, tensors);
     } else {
       ASSIGN_OR_RETURN(const TeCode code, CompileTe(program, te, perturb, options.in_order));
       state.doubles.assign(static_cast<size_t>(code.num_doubles) * kLanes, 0.0);

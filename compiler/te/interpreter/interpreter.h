@@ -17,6 +17,7 @@ struct InterpretOptions {
   // floating-point operation is moved at random within the rounding error that a machine working in the expression's
   // own type may make, and overflows where that type does; conversions that C++ leaves undefined give any value.
   // Results that differ between seeds are decided by rounding, and their spread measures the condition of each result.
+  // Routines read NaNs of either sign, which no operator defines.
   uint64_t perturb_seed = 0;
   // One operation in 2^n moves at random, n in [0, 63]; the others are rounded to nearest. If every operation moved, a
   // coincidence of many results, such as all summands being exact, would never be seen, although machines produce it.

@@ -2,6 +2,7 @@
 
 #include <cmath>
 #include <limits>
+#include <set>
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -402,6 +403,24 @@ TEST_F(InterpreterTest, VerifyCatchesWrongTypesAndOrder) {
 
 // Perturbed runs show the digits that a difference of two nearly equal numbers loses. Sums of small integers do not
 // move.
+// A BitCast shows the bits of a NaN, whose sign no operator defines.
+TEST(PerturbedRoutine, ReadsNansOfEitherSign) {
+  const auto program = Parse(R"(te p(%0: f32[2]) {
+  %1: u32[2] = routine bit_cast(%0) {2, 2} tasks 1 scratch 0
+  return %1
+})");
+  ASSERT_TRUE(program.ok()) << program.status();
+  std::set<int64_t> nans, numbers;
+  for (uint64_t seed = 1; seed <= 16; ++seed) {
+    const auto outputs = Interpret(*program, {F32({2}, {std::nan(""), -2})}, {.perturb_seed = seed});
+    ASSERT_TRUE(outputs.ok()) << outputs.status();
+    nans.insert((*outputs)[0].GetInt(0));
+    numbers.insert((*outputs)[0].GetInt(1));
+  }
+  EXPECT_EQ(nans.size(), 2u);
+  EXPECT_EQ(numbers.size(), 1u);
+}
+
 TEST_F(InterpreterTest, PerturbedRunsShowWhatRoundingDecides) {
   const TensorId x = Input(DType::kF32, {2});
   program_.MarkOutput(b_.Map("exact", DType::kF32, {2},
