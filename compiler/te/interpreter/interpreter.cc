@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <cstring>
 #include <utility>
 #include <vector>
 
@@ -76,9 +77,10 @@ bool RunTe(const TeCode& code, int64_t elements, std::vector<Tensor>& tensors, l
   return true;
 }
 
-// The tensor with each NaN of the other sign, which says nothing.
+// A copy of the tensor with each NaN of the other sign, which says nothing.
 Tensor WithOtherNans(const Tensor& tensor) {
-  Tensor other = tensor;
+  Tensor other(tensor.dtype(), tensor.shape());
+  std::memcpy(other.mutable_data(), tensor.data(), static_cast<size_t>(tensor.size_bytes()));
   const int64_t bytes = DTypeBytes(tensor.dtype());
   auto* const data = static_cast<uint8_t*>(other.mutable_data());
   for (int64_t i = 0; i < tensor.num_elements(); ++i) {

@@ -411,11 +411,13 @@ TEST(PerturbedRoutine, ReadsNansOfEitherSign) {
 })");
   ASSERT_TRUE(program.ok()) << program.status();
   std::set<int64_t> nans, numbers;
+  const Tensor input = F32({2}, {std::nan(""), -2});
   for (uint64_t seed = 1; seed <= 16; ++seed) {
-    const auto outputs = Interpret(*program, {F32({2}, {std::nan(""), -2})}, {.perturb_seed = seed});
+    const auto outputs = Interpret(*program, {input}, {.perturb_seed = seed});
     ASSERT_TRUE(outputs.ok()) << outputs.status();
     nans.insert((*outputs)[0].GetInt(0));
     numbers.insert((*outputs)[0].GetInt(1));
+    EXPECT_FALSE(std::signbit(input.GetDouble(0))) << seed << ": the input keeps its NaN";
   }
   EXPECT_EQ(nans.size(), 2u);
   EXPECT_EQ(numbers.size(), 1u);
