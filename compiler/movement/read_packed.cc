@@ -62,23 +62,32 @@ std::optional<std::vector<Digit>> DigitsOf(const Pack& pack) {
 
 }  // namespace
 
-std::optional<te::Index> PackedAddress(const Pack& pack, int64_t source_elements, const te::Index& address) {
+std::optional<PackedPlace> PackedPlaceOf(const Pack& pack, int64_t source_elements) {
   const std::optional<std::vector<Digit>> digits = DigitsOf(pack);
   // Distinct places have distinct addresses: if as many are held as there are elements, all elements are held.
   if (!digits || ConstantPacker(pack, source_elements).held() != source_elements) return std::nullopt;
-  te::Index rest = address, packed;
-  for (const Digit& digit : *digits) {
-    packed = packed + te::FloorDiv(rest, digit.stride) * digit.packed_stride;
-    rest = te::Mod(rest, digit.stride);
-  }
-  return packed;
+  return [digits = *digits](const te::Index& address) {
+    te::Index rest = address, packed;
+    for (const Digit& digit : digits) {
+      packed = packed + te::FloorDiv(rest, digit.stride) * digit.packed_stride;
+      rest = te::Mod(rest, digit.stride);
+    }
+    return packed;
+  };
+}
+
+std::optional<te::Index> PackedAddress(const Pack& pack, int64_t source_elements, const te::Index& address) {
+  const std::optional<PackedPlace> place = PackedPlaceOf(pack, source_elements);
+  if (!place) return std::nullopt;
+  return (*place)(address);
 }
 
 std::optional<Kernel> ReadPacked(const Kernel& kernel, int buffer, const Pack& pack, int64_t packed_elements,
                                  int64_t lanes) {
   const Buffer& plain = kernel.buffers[buffer];
   if (!plain.is_constant || plain.packed_from >= 0) return std::nullopt;
-  if (!PackedAddress(pack, plain.elements, te::Index(0))) return std::nullopt;
+  const std::optional<PackedPlace> place = PackedPlaceOf(pack, plain.elements);
+  if (!place) return std::nullopt;
   Kernel result = kernel;
   Buffer& packed = result.buffers[buffer];
   packed.packed_from = static_cast<int>(result.packs.size());
@@ -92,7 +101,7 @@ std::optional<Kernel> ReadPacked(const Kernel& kernel, int buffer, const Pack& p
       if (load->tensor != buffer || load->pad != nullptr) return nullptr;
       auto moved = std::make_shared<te::ScalarNode>(*load);
       moved->tensor = stand_in;
-      moved->indices[0] = *PackedAddress(pack, plain.elements, load->indices[0]);
+      moved->indices[0] = (*place)(load->indices[0]);
       return moved;
     });
   };

@@ -3,14 +3,20 @@
 #ifndef FUSION_COMPILER_MOVEMENT_READ_PACKED_H_
 #define FUSION_COMPILER_MOVEMENT_READ_PACKED_H_
 
+#include <functional>
 #include <optional>
 
 #include "compiler/movement/kernel.h"
 
 namespace fusion::movement {
 
-// Where the element at `address` of the plain source lies in the packed box. nullopt where the pack does not hold each
-// of the source's elements once, or where its axes are no plain digits of the address.
+// Says where the element at an address of the plain source lies in the packed box.
+using PackedPlace = std::function<te::Index(const te::Index& address)>;
+
+// Counts what the pack holds, which takes time. nullopt where it does not hold each of the source's elements once, or
+// where its axes are no plain digits of the address.
+std::optional<PackedPlace> PackedPlaceOf(const Pack& pack, int64_t source_elements);
+// The same for one address.
 std::optional<te::Index> PackedAddress(const Pack& pack, int64_t source_elements, const te::Index& address);
 
 // Returns `kernel` with the unpacked constant buffer `buffer` replaced by its packed copy of `packed_elements`

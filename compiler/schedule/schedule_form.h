@@ -18,7 +18,7 @@ namespace fusion {
 
 struct FormRequest {
   InTasks in_tasks = InTasks::kNoProducts;  // kSliding: without cuts, all stages in one phase
-  int library_product = -1;                 // the stage that a library computes, -1: none
+  int library_product = -1;  // the stage that a library computes, -1: none
   // The first stages of groups that no phase may hold together, besides stage 0, ascending. Stages of a group follow
   // one another.
   std::vector<int> cuts = {};

@@ -14,8 +14,6 @@
 namespace fusion {
 namespace {
 
-constexpr char kSumOfLooks[] = "look";  // the label of a step
-
 using te::Axis;
 using te::Index;
 using te::Scalar;
@@ -103,7 +101,7 @@ int AddLook(Scope scope, int64_t elements, movement::Kernel* kernel) {
 movement::Step SumUp(int looks, int sum, int stage, KernelDraft* draft) {
   const Axis all = draft->axes.New(draft->kernel.buffers[looks].elements);
   movement::Step step;
-  step.label = kSumOfLooks;
+  step.label = "look";
   step.stage = stage;
   step.reduction.emplace();
   step.reduction->kind = te::ReductionKind::kSum;
@@ -116,25 +114,10 @@ movement::Step SumUp(int looks, int sum, int stage, KernelDraft* draft) {
   return step;
 }
 
-// Makes the sums of a step of the phase `makes` decide in the phase `ends`, which is the same or a later one. Returns
-// the buffer of the look.
-int Look(movement::Step* looker, movement::Phase* makes, movement::Phase* ends, int stage, KernelDraft* draft) {
-  const int look = AddLook(Scope::kBlock, 1, &draft->kernel);
-  if (makes == ends) {
-    looker->look = movement::Look{look, Index(0)};
-    return look;
-  }
-  const int of_tasks = AddLook(Scope::kDevice, makes->tasks(), &draft->kernel);
-  looker->look = movement::Look{of_tasks, NumberOfTask(*makes)};
-  ends->steps.insert(ends->steps.begin(), SumUp(of_tasks, look, stage, draft));
-  return look;
-}
-
 // Makes the steps of the stage and `plain`, which is put behind them, alternatives.
 void MakeAlternatives(int look, movement::Step plain, movement::Phase* phase) {
   for (movement::Step& step : phase->steps) {
-    if (step.stage == plain.stage && step.label != kSumOfLooks)
-      step.runs_if = movement::Condition{look, /*finite=*/true};
+    if (step.stage == plain.stage) step.runs_if = movement::Condition{look, /*finite=*/true};
   }
   plain.runs_if = movement::Condition{look, /*finite=*/false};
   const auto behind = std::find_if(phase->steps.rbegin(), phase->steps.rend(),
@@ -163,15 +146,14 @@ bool ReadPackedFilter(int filter, const movement::Kernel& kernel, Nest* nest) {
   for (int b = 0; b < static_cast<int>(kernel.buffers.size()); ++b) {
     const int number = kernel.buffers[b].packed_from;
     if (number < 0 || kernel.packs[number].source_tensor != kernel.buffers[filter].tensor) continue;
-    const movement::Pack& pack = kernel.packs[number];
-    const int64_t elements = kernel.buffers[filter].elements;
-    if (!movement::PackedAddress(pack, elements, Index(0))) continue;
+    const auto place = movement::PackedPlaceOf(kernel.packs[number], kernel.buffers[filter].elements);
+    if (!place) continue;
     for (Scalar& s : nest->body) {
       s = te::MapLoads(s, [&](const Scalar& load) -> Scalar {
         if (load->tensor != filter) return nullptr;
         auto moved = std::make_shared<te::ScalarNode>(*load);
         moved->tensor = b;
-        moved->indices[0] = *movement::PackedAddress(pack, elements, load->indices[0]);
+        moved->indices[0] = (*place)(load->indices[0]);
         return moved;
       });
     }
@@ -193,7 +175,23 @@ movement::Phase* PhaseOf(int stage, movement::Kernel* kernel) {
   return found;
 }
 
-// Adds the look and the alternatives; returns whether they could be added.
+// Lets the plain sums in `nest` stand beside the steps of the stage in the phase `ends`, and the sums of a step of
+// `makes`, which is the same phase or an earlier one, decide. Returns whether that is possible.
+bool AddAlternative(Nest nest, int stage, movement::Step* looker, movement::Phase* makes, movement::Phase* ends,
+                    KernelDraft* draft) {
+  if (!ReadPackedFilter(draft->buffer_of[draft->plain_sums->filter], draft->kernel, &nest)) return false;
+  const int look = AddLook(Scope::kBlock, 1, &draft->kernel);
+  const bool one_phase = makes == ends;
+  const int taken = one_phase ? look : AddLook(Scope::kDevice, makes->tasks(), &draft->kernel);
+  looker->look = movement::Look{taken, one_phase ? Index(0) : NumberOfTask(*makes)};
+  movement::Step step = StepOfSums(nest, *draft);
+  step.stage = stage;
+  MakeAlternatives(look, std::move(step), ends);
+  if (!one_phase) ends->steps.insert(ends->steps.begin(), SumUp(taken, look, stage, draft));
+  return true;
+}
+
+// As AddPlainSums; returns whether that is possible.
 bool AddInTasks(const std::vector<PhysicalTe>& stages, const std::vector<te::Box>& boxes, int first,
                 KernelDraft* draft) {
   const PlainSums& plain = *draft->plain_sums;
@@ -205,13 +203,7 @@ bool AddInTasks(const std::vector<PhysicalTe>& stages, const std::vector<te::Box
   if (looker == nullptr || !AreThere(plain.te, *draft, phase)) return false;
   const PhysicalTe stage = InPlaceOf(stages[last], draft->program.tes[first + last], plain.te);
   absl::StatusOr<Nest> nest = NestInTask(stage, boxes[last], phase.grid, {}, draft);
-  if (!nest.ok()) return false;
-  if (!ReadPackedFilter(draft->buffer_of[plain.filter], draft->kernel, &*nest)) return false;
-  movement::Step step = StepOfSums(*nest, *draft);
-  step.stage = first + last;
-  const int look = Look(looker, makes, &phase, step.stage, draft);
-  MakeAlternatives(look, std::move(step), &phase);
-  return true;
+  return nest.ok() && AddAlternative(*std::move(nest), first + last, looker, makes, &phase, draft);
 }
 
 // Does a step of another stage read the result in the phase in which the stage makes it?
@@ -262,12 +254,7 @@ bool AddBehindBarrier(KernelDraft* draft) {
   absl::StatusOr<Nest> nest = draft->MakeNest(*stage);
   if (!nest.ok()) return false;
   ShareOut(*ends, &draft->axes, &*nest);
-  if (!ReadPackedFilter(draft->buffer_of[plain.filter], draft->kernel, &*nest)) return false;
-  movement::Step step = StepOfSums(*nest, *draft);
-  step.stage = last;
-  const int look = Look(looker, makes, ends, last, draft);
-  MakeAlternatives(look, std::move(step), ends);
-  return true;
+  return AddAlternative(*std::move(nest), last, looker, makes, ends, draft);
 }
 
 }  // namespace
