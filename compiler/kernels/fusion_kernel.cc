@@ -69,11 +69,7 @@ absl::StatusOr<std::vector<KernelArg>> MakeArguments(const movement::Kernel& ker
                                                      const std::map<te::TensorId, Tensor>& made_constants) {
   std::vector<KernelArg> args;
   std::set<int> written;
-  for (const movement::Phase& phase : kernel.phases) {
-    for (const movement::Step& step : phase.steps) {
-      for (const movement::Store& store : step.stores) written.insert(store.buffer);
-    }
-  }
+  for (const movement::Phase& phase : kernel.phases) written.merge(movement::WrittenBuffers(phase));
   for (size_t b = 0; b < kernel.buffers.size(); ++b) {
     const movement::Buffer& buffer = kernel.buffers[b];
     if (!movement::IsArgument(buffer)) continue;

@@ -49,6 +49,7 @@ std::set<int> WrittenBuffers(const Phase& phase) {
   std::set<int> written;
   VisitSteps(phase, [&](const Step& step) {
     for (const Store& store : step.stores) written.insert(store.buffer);
+    if (step.look) written.insert(step.look->buffer);
   });
   return written;
 }

@@ -26,7 +26,7 @@ bool TaskPerItem(const Kernel& kernel, const Phase& phase, int work_group_size);
 // Work-groups of size `group` in a launch of the phase.
 int64_t WorkGroups(const Kernel& kernel, const Phase& phase, int work_group_size);
 
-// The kernel's buffers that a step of the phase stores to.
+// The kernel's buffers that a step of the phase stores to or leaves its look in.
 std::set<int> WrittenBuffers(const Phase& phase);
 
 // The phases of each launch of a kernel on a device of work-groups: phases beside each other share one, and those of a

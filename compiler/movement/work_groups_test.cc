@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "compiler/movement/testing/look_kernel.h"
 #include "compiler/movement/testing/sample_kernel.h"
 
 namespace fusion::movement {
@@ -72,6 +73,10 @@ TEST(WrittenBuffers, AlsoThoseOfSharedMemoryCopies) {
   tile.shared_copies[0].stores[0].buffer = 5;
   kernel.phases[0].steps[0].strategy = tile;
   EXPECT_THAT(WrittenBuffers(kernel.phases[0]), ElementsAre(1, 5));
+}
+
+TEST(WrittenBuffers, AlsoThatOfALook) {
+  EXPECT_THAT(WrittenBuffers(testing::LookingSums().phases[0]), ElementsAre(1, 2, 3));
 }
 
 }  // namespace

@@ -13,6 +13,7 @@
 #include "compiler/backends/text/print_task.h"
 #include "compiler/cost/byte_dots.h"
 #include "compiler/movement/in_place.h"
+#include "compiler/movement/work_groups.h"
 #include "compiler/te/routines/routine.h"
 
 namespace fusion::cpu {
@@ -79,11 +80,7 @@ std::string PrintKernel(const movement::Kernel& kernel, const std::string& symbo
   CodeWriter out;
   for (size_t p = 0; p < kernel.phases.size(); ++p) {
     const movement::Phase& phase = kernel.phases[p];
-    std::set<int> written;
-    for (const movement::Step& step : phase.steps) {
-      for (const movement::Store& store : step.stores) written.insert(store.buffer);
-      if (step.look) written.insert(step.look->buffer);
-    }
+    const std::set<int> written = movement::WrittenBuffers(phase);
     const auto print_buffers = [&](CodeWriter* to) { PrintBuffers(kernel, scratch, may_alias, written, to); };
     const std::string rare = absl::StrCat(PhaseSymbol(symbol, static_cast<int>(p)), "_rare");
     const bool has_rare = std::any_of(phase.steps.begin(), phase.steps.end(), movement::IsRare);

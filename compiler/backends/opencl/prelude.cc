@@ -28,6 +28,7 @@ typedef uchar u8; typedef char i8; typedef ushort u16; typedef short i16;
 typedef uint u32; typedef int i32; typedef ulong u64; typedef long i64; typedef long ix;
 typedef float$L vf; typedef int$L vi; typedef uint$L vu;
 #define SI static inline __attribute__((always_inline))
+SI u32 not_finite(float x) { return (as_uint(x) & 0x7f800000u) == 0x7f800000u; }
 #define GLOBAL __global
 #define SCRATCH __local
 #define BARRIER barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);

@@ -193,6 +193,21 @@ TEST(CodegenConv, MinimalFilteringOfInfinities) {
   for (const std::string& form : forms) EXPECT_GE(compared[form], 20) << form;
 }
 
+// The same as text of a driver, which has no function for it and whose pointers say what a phase writes.
+TEST(CodegenConv, MinimalFilteringOfInfinitiesInOpenCl) {
+  G g;
+  const V x = g.In(WithInfinities({1, 16, 6, 16}));
+  g.Out(g.Op("Conv", {x, g.Weight({16, 16, 3, 3}), g.Weight({16})}, {{"pads", Ints{1, 1, 1, 1}}}));
+  std::vector<RunOptions> options;
+  for (const char* form : {"winograd2", "winograd2-phases"}) {
+    for (const LayoutMode mode : {LayoutMode::kPlain, LayoutMode::kBlocked}) {
+      options.push_back({OpenClTestDevice(16, 1), mode});
+      options.back().directives = {{ecg::kNone, "form", form}};
+    }
+  }
+  EXPECT_EQ(Failures({FusionCase("image", g)}, options), "");
+}
+
 TEST(CodegenConv, Windows) {
   const Ints pad1 = {1, 1, 1, 1};
   EXPECT_EQ(Failures({
