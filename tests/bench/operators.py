@@ -14,8 +14,9 @@ compare the clock and the callers. Outputs are compared, too.
 Bundles are compiled before anything is timed, with --jobs processes, and kept in --bundles; those that are newer than
 the compiler are used again.
 
---avx2 compares both on AVX2, on a machine that has AVX-512, too: bundles are made for avx2.json, and onnxruntime's
-process is told that the processor has no more than that (hide_avx512.c, built on the spot; Linux on x86-64).
+--avx2 compares both on AVX2, on a machine that has AVX-512, too: bundles are made for avx2.json with the caches of
+this machine, and onnxruntime's process is told that the processor has no more than that (hide_avx512.c, built on the
+spot; Linux on x86-64).
 
 --exact lets onnxruntime compute products of bytes exactly (session.x64quantprecision). Without VNNI its default adds
 two products in 16 bits and cuts off what does not fit, which is a wrong result, and faster.
@@ -189,6 +190,24 @@ def environment_of_onnxruntime(options, folder):
     return environment
 
 
+def avx2_device(folder):
+    """avx2.json with the sizes of this machine's caches, which kernels choose by what to write past them."""
+    device = json.loads(pathlib.Path(__file__).with_name("avx2.json").read_text())
+    sizes = {}
+    for cache in pathlib.Path("/sys/devices/system/cpu/cpu0/cache").glob("index*"):
+        if (cache / "type").read_text().strip() != "Instruction":
+            size = re.fullmatch(r"(\d+)K", (cache / "size").read_text().strip())
+            sizes["L" + (cache / "level").read_text().strip()] = int(size[1]) * 1024
+    for memory in device["memory"]:
+        if memory["name"] in sizes:
+            memory["size_bytes"] = sizes[memory["name"]]
+    path = folder / "avx2.json"
+    text = json.dumps(device)
+    if not path.is_file() or path.read_text() != text:
+        path.write_text(text)
+    return path
+
+
 def compile_case(case, folder, options):
     """(.onnx, .fusion), or raises RuntimeError with what the compiler said."""
     stem = re.sub(r"[^\w.-]+", "_", case.name)
@@ -288,8 +307,6 @@ def parse_arguments():
     parser.add_argument("--seed", type=int, default=0, help="of the inputs")
     parser.add_argument("--json", type=pathlib.Path, metavar="FILE", help="write every row here as well")
     options = parser.parse_args()
-    if options.avx2 and not options.device:
-        options.device = pathlib.Path(__file__).with_name("avx2.json")
     options.judge = "fastest_ratio" if options.by_fastest else "ratio"
     return options
 
@@ -304,6 +321,8 @@ def main():
     with tempfile.TemporaryDirectory() as scratch:
         folder = options.bundles or pathlib.Path(scratch)
         folder.mkdir(parents=True, exist_ok=True)
+        if options.avx2 and not options.device:
+            options.device = avx2_device(folder)
         with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
             made = [(case, pool.submit(compile_case, case, folder, options)) for case in cases]
         engines = {} if options.compile_only else {
