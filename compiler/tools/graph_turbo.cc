@@ -4,6 +4,8 @@
 // their cycles on the simulator (runtime/devices/dsa_sim); --numbers computes a program's numbers there and compares
 // them with the reference interpreter. tests/bench/graphturbo.py makes tables from it.
 #include <CLI/CLI.hpp>
+#include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <cstdio>
 #include <fstream>
@@ -11,6 +13,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "absl/strings/match.h"
@@ -44,6 +47,7 @@ struct Options {
   std::vector<double> rates = {1};
   std::vector<double> weights_shares = {0.125};
   std::string numbers, program;
+  int jobs = 1;
   bool check = false;
 };
 
@@ -107,15 +111,23 @@ double SecondsSince(std::chrono::steady_clock::time_point start) {
 
 DType FloatType(int64_t bytes) { return bytes == 2 ? DType::kF16 : DType::kF32; }
 
+// A program to be timed, which several variants and shares may have in common.
+struct Simulation {
+  std::string variant;
+  const std::vector<graph_turbo::Step>* steps = nullptr;
+  std::string program_file;  // empty: nobody wants to read the program
+  absl::StatusOr<nlohmann::ordered_json> report = nlohmann::ordered_json();
+};
+
 // Lowers the steps and counts the program's cycles, with all assumed rates multiplied by each of the factors.
-absl::StatusOr<nlohmann::ordered_json> SimulateSteps(const graph_turbo::OpGraph& op_graph, const std::string& variant,
-                                                     const std::vector<graph_turbo::Step>& steps,
+absl::StatusOr<nlohmann::ordered_json> SimulateSteps(const graph_turbo::OpGraph& op_graph, const Simulation& wanted,
                                                      const dsa::Machine& machine, const Options& options) {
   const auto start = std::chrono::steady_clock::now();
-  const bool instructions = options.check || !options.program.empty();
+  const bool instructions = options.check || !wanted.program_file.empty();
   ASSIGN_OR_RETURN(
       const graph_turbo::LoweredProgram lowered,
-      graph_turbo::LowerSteps(op_graph, steps, variant, machine, FloatType(options.float_bytes), instructions));
+      graph_turbo::LowerSteps(op_graph, *wanted.steps, wanted.variant, machine, FloatType(options.float_bytes),
+                              instructions));
   nlohmann::ordered_json report = {{"lowering_s", SecondsSince(start)}, {"instructions", lowered.workload.size()}};
   if (options.check) {
     RETURN_IF_ERROR(dsa::CheckOperands(machine, lowered.program));
@@ -123,13 +135,30 @@ absl::StatusOr<nlohmann::ordered_json> SimulateSteps(const graph_turbo::OpGraph&
   }
   for (const double rate : options.rates) {
     const auto timing_start = std::chrono::steady_clock::now();
-    nlohmann::ordered_json timing = TimingJson(dsa::TimeProgram(machine.WithAssumedRates(rate), lowered.workload));
+    nlohmann::ordered_json timing = TimingJson(
+        dsa::TimeProgram(machine.WithAssumedRates(rate), lowered.workload, /*spans=*/false));
     timing["assumed_rates"] = rate;
     timing["timing_s"] = SecondsSince(timing_start);
     report["timings"].push_back(std::move(timing));
   }
-  if (!options.program.empty()) std::ofstream(options.program) << dsa::Print(lowered.program);
+  if (!wanted.program_file.empty()) std::ofstream(wanted.program_file) << dsa::Print(lowered.program);
   return report;
+}
+
+// Simulations are independent of each other. The last ones are the longest, and begin first.
+void RunAll(const graph_turbo::OpGraph& op_graph, const dsa::Machine& machine, const Options& options,
+            std::vector<Simulation>* all) {
+  std::atomic<size_t> begun = 0;
+  const auto run = [&] {
+    for (size_t k = begun++; k < all->size(); k = begun++) {
+      Simulation& one = (*all)[all->size() - 1 - k];
+      one.report = SimulateSteps(op_graph, one, machine, options);
+    }
+  };
+  std::vector<std::thread> threads;
+  for (size_t t = 1; t < std::min(static_cast<size_t>(options.jobs), all->size()); ++t) threads.emplace_back(run);
+  run();
+  for (std::thread& thread : threads) thread.join();
 }
 
 // By variant: a simulation, or, of those with instances, one for each of the shares of the LBs that plans keep for
@@ -137,15 +166,16 @@ absl::StatusOr<nlohmann::ordered_json> SimulateSteps(const graph_turbo::OpGraph&
 absl::StatusOr<nlohmann::ordered_json> Simulate(const graph_turbo::OpGraph& op_graph,
                                                 const graph_turbo::Cluster& cluster, const dsa::Machine& machine,
                                                 const Options& options) {
-  struct Known {
+  // The report of a variant with a share, and the simulation that completes it.
+  struct Entry {
     std::string variant;
-    const std::vector<graph_turbo::Step>* steps = nullptr;
     nlohmann::ordered_json report;
+    size_t simulation = 0;
   };
-  std::vector<Known> known;
+  std::vector<Entry> entries;
+  std::vector<Simulation> all;
   // By share; -1: without instances.
   std::map<double, std::vector<graph_turbo::Step>> steps_of;
-  nlohmann::ordered_json simulations = nlohmann::ordered_json::object();
   for (const std::string& variant : options.simulate) {
     ASSIGN_OR_RETURN(const bool instances, graph_turbo::HasInstances(variant));
     for (const double share : instances ? options.weights_shares : std::vector<double>{-1}) {
@@ -156,22 +186,27 @@ absl::StatusOr<nlohmann::ordered_json> Simulate(const graph_turbo::OpGraph& op_g
         with_share.weights_share = share;
         ASSIGN_OR_RETURN(steps->second, graph_turbo::StepsOfVariant(op_graph, variant, with_share));
       }
-      nlohmann::ordered_json report = {{"planning_s", SecondsSince(start)}};
-      if (instances) report["weights_share"] = share;
-      const Known* equal = nullptr;
-      for (const Known& one : known) {
-        ASSIGN_OR_RETURN(const bool alike, graph_turbo::EqualButForSteps(one.variant, variant));
-        if (alike && (one.steps == &steps->second || *one.steps == steps->second)) equal = &one;
+      Entry& entry = entries.emplace_back(variant);
+      entry.report = {{"planning_s", SecondsSince(start)}};
+      if (instances) entry.report["weights_share"] = share;
+      entry.simulation = all.size();
+      for (size_t known = 0; known < all.size(); ++known) {
+        ASSIGN_OR_RETURN(const bool alike, graph_turbo::EqualButForSteps(all[known].variant, variant));
+        if (alike && (all[known].steps == &steps->second || *all[known].steps == steps->second)) {
+          entry.simulation = known;
+        }
       }
-      if (equal == nullptr || !options.program.empty()) {
-        auto made = SimulateSteps(op_graph, variant, steps->second, machine, options);
-        RETURN_IF_ERROR(Annotate(made.status(), variant));
-        known.push_back({variant, &steps->second, *std::move(made)});
-        equal = &known.back();
-      }
-      report.update(equal->report);
-      simulations[variant].push_back(std::move(report));
+      if (entry.simulation == all.size()) all.push_back({variant, &steps->second});
     }
+  }
+  if (!entries.empty()) all[entries.back().simulation].program_file = options.program;
+  RunAll(op_graph, machine, options, &all);
+  nlohmann::ordered_json simulations = nlohmann::ordered_json::object();
+  for (Entry& entry : entries) {
+    const auto& made = all[entry.simulation].report;
+    RETURN_IF_ERROR(Annotate(made.status(), entry.variant));
+    entry.report.update(*made);
+    simulations[entry.variant].push_back(std::move(entry.report));
   }
   return simulations;
 }
@@ -290,6 +325,8 @@ int Main(int argc, char** argv) {
       ->delimiter(',');
   app.add_option("--assumed-rates", options.rates, "with --simulate: factors of all rates that no source states")
       ->delimiter(',')
+      ->check(CLI::PositiveNumber);
+  app.add_option("--jobs", options.jobs, "with --simulate: programs that are made at once")
       ->check(CLI::PositiveNumber);
   app.add_flag("--check", options.check, "with --simulate: check the programs for overflow, unwritten reads and races");
   app.add_option("--program", options.program, "with --simulate: write the last program to this file");

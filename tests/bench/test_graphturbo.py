@@ -71,6 +71,13 @@ class GraphTurbo(unittest.TestCase):
         less, more = (simulation["instructions"] for simulation in report["instances"])
         self.assertLess(less, more)
 
+    def test_jobs_change_no_figure(self):
+        def figures(*arguments):
+            report = self.report(self.folder / "stages.txt", "--local-bytes", 512, "--simulate", "tvm_like,llb,l1,instances,graph_turbo", *arguments)
+            return {variant: [[timing["cycles"] for timing in simulation["timings"]] for simulation in simulations]
+                    for variant, simulations in report.items()}
+        self.assertEqual(figures("--jobs", 4), figures())
+
     def test_errors_say_what_to_do(self):
         self.assertIn("there are tvm_like, astitch_like", run(self.folder / "stages.txt", "--simulate", "tvm").stderr)
         self.assertIn("there are goya, stcp920", run(self.folder / "stages.txt", "--machine", "tpu").stderr)

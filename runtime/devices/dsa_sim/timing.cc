@@ -95,10 +95,12 @@ class Lanes {
 
 class Clock {
  public:
-  Clock(const Machine& machine, const Workload& workload)
+  Clock(const Machine& machine, const Workload& workload, bool spans)
       : workload_(workload), costs_(machine), engines_(machine), lanes_(engines_, workload) {
-    timing_.spans.assign(workload.size(), {0, kOpen});
+    ends_.assign(workload.size(), kOpen);
+    if (spans) timing_.spans.resize(workload.size());
     waits_for_.assign(lanes_.count(), kNothing);
+    waiting_.resize(lanes_.count());
     head_.resize(lanes_.count());
     use_.resize(machine.units.size());
     free_at_.assign(1 + 2 * machine.clusters, 0);
@@ -116,9 +118,16 @@ class Clock {
       const int lane = lanes_.Of(workload_.task(i));
       head_[lane] = lanes_.Next(i);
       Look(lane);
-      for (int other = 0; other < lanes_.count(); ++other) {
-        if (waits_for_[other] == i) Look(other);
+      // A lane that looks again may wait for a later instruction of this one.
+      woken_.swap(waiting_[lane]);
+      for (const int other : woken_) {
+        if (waits_for_[other] == i) {
+          Look(other);
+        } else {
+          waiting_[lane].push_back(other);
+        }
       }
+      woken_.clear();
     }
     return std::move(timing_);
   }
@@ -126,7 +135,7 @@ class Clock {
   const std::vector<Timing::UnitUse>& use() const { return use_; }
 
  private:
-  static constexpr double kOpen = -1;  // the end of a span that has not come
+  static constexpr double kOpen = -1;  // the end of what has not ended
   static constexpr int kNothing = -1;
 
   // If all that the first instruction of the lane waits for has ended, it is ready; otherwise the lane waits for one of
@@ -137,9 +146,10 @@ class Clock {
     if (i < 0) return;
     double ready = 0;
     for (const int before : workload_.Waits(i)) {
-      const double end = timing_.spans[before].end;
+      const double end = ends_[before];
       if (end == kOpen) {
         waits_for_[lane] = before;
+        waiting_[lanes_.Of(workload_.task(before))].push_back(lane);
         return;
       }
       ready = std::max(ready, end);
@@ -158,7 +168,8 @@ class Clock {
       free = std::max(free, ready + cost.startup) + task.amount / cost.shared_per_cycle;
       end = std::max(end, free);
     }
-    timing_.spans[i] = {ready, end};
+    ends_[i] = end;
+    if (!timing_.spans.empty()) timing_.spans[i] = {ready, end};
     timing_.cycles = std::max(timing_.cycles, end);
     CountBytes(task, &timing_);
     if (task.unit < 0) return;
@@ -171,8 +182,11 @@ class Clock {
   const Engines engines_;
   const Lanes lanes_;
   Timing timing_;
-  std::vector<int> head_;       // by lane: its first instruction that has not ended; -1: none
-  std::vector<int> waits_for_;  // by lane
+  std::vector<double> ends_;               // by instruction
+  std::vector<int> head_;                  // by lane: its first instruction that has not ended; -1: none
+  std::vector<int> waits_for_;             // by lane: the instruction
+  std::vector<std::vector<int>> waiting_;  // by lane: the lanes that wait for an instruction of it
+  std::vector<int> woken_;                 // scratch
   std::vector<Timing::UnitUse> use_;
   std::vector<double> free_at_;
   // First instructions of lanes by the cycle at which they are ready; ties by their number.
@@ -186,8 +200,8 @@ Timing TimeProgram(const Machine& machine, const Program& program) {
   return TimeProgram(machine, Workload(machine, program));
 }
 
-Timing TimeProgram(const Machine& machine, const Workload& workload) {
-  Clock clock(machine, workload);
+Timing TimeProgram(const Machine& machine, const Workload& workload, bool spans) {
+  Clock clock(machine, workload, spans);
   Timing timing = clock.Run();
   for (const CoreGroup& group : machine.groups) {
     for (const std::string& unit : group.units) timing.units[unit].units += machine.clusters * group.cores;

@@ -40,8 +40,8 @@ struct Timing {
 // passed CheckOperands.
 Timing TimeProgram(const Machine& machine, const Program& program);
 // The same of what a program asks of the machine. The workload was made for a machine with the same clusters, cores and
-// units.
-Timing TimeProgram(const Machine& machine, const Workload& workload);
+// units. Without `spans` the result has none, which saves memory where there are millions of instructions.
+Timing TimeProgram(const Machine& machine, const Workload& workload, bool spans = true);
 
 }  // namespace fusion::dsa
 

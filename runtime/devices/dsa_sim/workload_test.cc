@@ -54,6 +54,9 @@ TEST(Workload, IsAllThatTimeDependsOn) {
     EXPECT_EQ(timing.spans[i].end, expected.spans[i].end) << i;
   }
   EXPECT_EQ(timing.ddr_read_bytes, 256);
+  const Timing without = TimeProgram(machine, made, /*spans=*/false);
+  EXPECT_TRUE(without.spans.empty());
+  EXPECT_EQ(without.cycles, expected.cycles);
   EXPECT_EQ(timing.units.at("vme").work_cycles, expected.units.at("vme").work_cycles);
 }
 

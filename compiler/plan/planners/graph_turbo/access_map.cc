@@ -10,13 +10,6 @@ namespace fusion::graph_turbo {
 using te::Index;
 using te::Interval;
 
-int64_t Region::elements() const {
-  if (nothing) return 0;
-  int64_t product = 1;
-  for (const Range& range : ranges) product *= range.length();
-  return product;
-}
-
 void Region::Join(const Region& other) {
   if (other.nothing) return;
   if (nothing) {
@@ -124,6 +117,7 @@ struct AccessMap::Load {
 struct AccessMap::Step {
   std::vector<te::TensorId> outputs;
   std::vector<te::Axis> axes, reduction_axes;
+  AxisRanges whole_axes;  // of the axes, then of the reduction's
   std::vector<Load> loads;
   bool routine = false;
   std::vector<te::TensorId> whole;  // operands of a routine
@@ -243,6 +237,11 @@ AccessMap::AccessMap(te::Program program) {
     }
     for (const te::Scalar& scalar : te.body) collector.Add(scalar);
     for (const te::Scalar& scalar : te.then) collector.Add(scalar);
+    for (const std::vector<te::Axis>* axes : {&step.axes, &step.reduction_axes}) {
+      for (const te::Axis& axis : *axes) {
+        step.whole_axes.emplace_back(axis.id, Interval{0, std::max<int64_t>(axis.extent, 1) - 1});
+      }
+    }
     double points = 1;
     for (const te::Axis& axis : te.axes) points *= static_cast<double>(axis.extent);
     for (Load& load : step.loads) {
@@ -269,8 +268,7 @@ bool AccessMap::IsTable(te::TensorId tensor) const {
   return loaded;
 }
 
-double AccessMap::Infer(const ReductionPart& part, std::vector<Region>* needed_tensors) const {
-  std::vector<Region>& needed = *needed_tensors;
+double AccessMap::Infer(const ReductionPart& part, absl::Span<Region> needed) const {
   double work = 0;
   AxisRanges axes;
   for (auto step = steps_->rbegin(); step != steps_->rend(); ++step) {
@@ -286,13 +284,10 @@ double AccessMap::Infer(const ReductionPart& part, std::vector<Region>* needed_t
       work += step->work_per_point;
       continue;
     }
-    axes.clear();
-    for (size_t a = 0; a < step->axes.size(); ++a) {
-      axes.emplace_back(step->axes[a].id, Interval{box.ranges[a].begin, box.ranges[a].end - 1});
-    }
-    for (const te::Axis& axis : step->reduction_axes) {
-      axes.emplace_back(axis.id, axis.id == part.axis ? Interval{part.range.begin, part.range.end - 1}
-                                                      : Interval{0, std::max<int64_t>(axis.extent, 1) - 1});
+    axes = step->whole_axes;
+    for (size_t a = 0; a < step->axes.size(); ++a) axes[a].second = {box.ranges[a].begin, box.ranges[a].end - 1};
+    for (size_t a = step->axes.size(); a < axes.size() && part.axis >= 0; ++a) {
+      if (axes[a].first == part.axis) axes[a].second = {part.range.begin, part.range.end - 1};
     }
     work += step->work_per_point * static_cast<double>(box.elements());
     for (const Load& load : step->loads) {
@@ -320,16 +315,25 @@ double AccessMap::Infer(const ReductionPart& part, std::vector<Region>* needed_t
 
 std::vector<Region> AccessMap::RequiredTensors(const std::vector<Region>& outputs, const ReductionPart& part) const {
   std::vector<Region> needed(program_->tensors.size());
-  for (size_t o = 0; o < outputs.size(); ++o) needed[program_->outputs[o]].Join(outputs[o]);
-  Infer(part, &needed);
+  RequiredTensors(outputs, part, absl::MakeSpan(needed));
   return needed;
+}
+
+void AccessMap::RequiredTensors(const std::vector<Region>& outputs, const ReductionPart& part,
+                                absl::Span<Region> needed) const {
+  for (Region& region : needed) {
+    region.nothing = true;
+    region.ranges.clear();
+  }
+  for (size_t o = 0; o < outputs.size(); ++o) needed[program_->outputs[o]].Join(outputs[o]);
+  Infer(part, needed);
 }
 
 AccessMap::Needs AccessMap::Required(const std::vector<Region>& outputs, const ReductionPart& part) const {
   Needs needs;
   needs.tensors.resize(program_->tensors.size());
   for (size_t o = 0; o < outputs.size(); ++o) needs.tensors[program_->outputs[o]].Join(outputs[o]);
-  needs.work = Infer(part, &needs.tensors);
+  needs.work = Infer(part, absl::MakeSpan(needs.tensors));
   for (const te::TensorId input : program_->inputs) needs.inputs.push_back(needs.tensors[input]);
   return needs;
 }

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "absl/container/inlined_vector.h"
+#include "absl/types/span.h"
 #include "compiler/te/program/program.h"
 
 namespace fusion::graph_turbo {
@@ -27,7 +28,12 @@ struct Region {
   bool nothing = true;
   Ranges ranges;
 
-  int64_t elements() const;
+  int64_t elements() const {
+    if (nothing) return 0;
+    int64_t product = 1;
+    for (const Range& range : ranges) product *= range.length();
+    return product;
+  }
   // Grows to the smallest box that holds both.
   void Join(const Region& other);
   bool operator==(const Region&) const = default;
@@ -63,6 +69,8 @@ class AccessMap {
   Needs Required(const std::vector<Region>& outputs, const ReductionPart& part = {}) const;
   // Needs::tensors alone.
   std::vector<Region> RequiredTensors(const std::vector<Region>& outputs, const ReductionPart& part = {}) const;
+  // The same into `needed`, which has an element for each tensor of the program, whatever it held before.
+  void RequiredTensors(const std::vector<Region>& outputs, const ReductionPart& part, absl::Span<Region> needed) const;
 
  private:
   struct Linear;  // an index that is a sum of axes, for which a look at the axes' bounds is enough
@@ -71,7 +79,7 @@ class AccessMap {
 
   static Linear LinearOf(const te::Index& index, const Step& step);
   // Fills `needed`, whose outputs are known, for all other tensors; returns the work.
-  double Infer(const ReductionPart& part, std::vector<Region>* needed) const;
+  double Infer(const ReductionPart& part, absl::Span<Region> needed) const;
 
   std::shared_ptr<const te::Program> program_;  // shared by copies of the map
   std::shared_ptr<const std::vector<Step>> steps_;

@@ -118,6 +118,7 @@ TEST(AccessMap, AgreesWithRequiredBox) {
     const te::Program& program = map.program();
     ASSERT_EQ(program.tes.size(), 1) << text;
     const te::Te& te = program.tes[0];
+    std::vector<Region> reused(program.tensors.size());  // holds the last trial's
     for (int trial = 0; trial < 200; ++trial) {
       Region region;
       region.nothing = false;
@@ -130,6 +131,8 @@ TEST(AccessMap, AgreesWithRequiredBox) {
       }
       const auto needs = map.Required({region});
       ASSERT_EQ(map.RequiredTensors({region}), needs.tensors) << text;
+      map.RequiredTensors({region}, {}, absl::MakeSpan(reused));
+      ASSERT_EQ(reused, needs.tensors) << text;
       for (size_t i = 0; i < program.inputs.size(); ++i) {
         const auto expected = te::RequiredBox(te, box, program.inputs[i], program.tensors[program.inputs[i]].shape);
         ASSERT_TRUE(expected.ok()) << expected.status().message();

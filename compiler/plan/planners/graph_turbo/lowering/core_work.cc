@@ -19,6 +19,10 @@ CoreWork::CoreWork(LayerWork* work, int core, std::vector<Region> outputs)
   core_ = work_->layer->access.RequiredTensors(outputs_);
 }
 
+CoreWork::~CoreWork() {
+  if (work_->spare_tables != nullptr && !table_.empty()) work_->spare_tables->push_back(std::move(table_));
+}
+
 bool CoreWork::Resident(size_t input) const {
   const LayerInput& known = work_->inputs[input];
   if (known.table) return true;
@@ -30,15 +34,17 @@ bool CoreWork::Resident(size_t input) const {
 }
 
 const Region& CoreWork::Needed(size_t tile, size_t input) const {
-  return tiles_[tile].tensors[0][work_->layer->access.program().inputs[input]];
+  return Box(tile, 0, work_->layer->access.program().inputs[input]);
 }
 
 int64_t CoreWork::LargestBox(size_t input) const {
   const te::TensorId tensor = work_->layer->access.program().inputs[input];
   if (!rings_.empty() && rings_[tensor].whole) return core_[tensor].elements();
   int64_t elements = 1;
-  for (const Tile& tile : tiles_) {
-    for (const std::vector<Region>& tensors : tile.tensors) elements = std::max(elements, tensors[tensor].elements());
+  for (size_t tile = 0; tile < tiles_; ++tile) {
+    for (size_t chunk = 0; chunk < chunks_; ++chunk) {
+      elements = std::max(elements, Box(tile, chunk, tensor).elements());
+    }
   }
   return elements;
 }
@@ -49,9 +55,9 @@ bool CoreWork::ReserveRing(te::TensorId tensor, bool whole, bool made) {
   int64_t elements = 0;
   bool changes = false;
   const Region* last = nullptr;
-  for (const Tile& tile : tiles_) {
-    for (size_t chunk = 0; chunk < (made ? 1 : tile.tensors.size()); ++chunk) {
-      const Region& box = tile.tensors[chunk][tensor];
+  for (size_t tile = 0; tile < tiles_; ++tile) {
+    for (size_t chunk = 0; chunk < (made ? 1 : chunks_); ++chunk) {
+      const Region& box = Box(tile, chunk, tensor);
       elements = std::max(elements, box.elements());
       changes = changes || (last != nullptr && !(*last == box));
       last = &box;
@@ -59,7 +65,7 @@ bool CoreWork::ReserveRing(te::TensorId tensor, bool whole, bool made) {
   }
   if (whole) elements = core_[tensor].elements();
   if (elements == 0) return true;
-  const size_t blocks = !whole && (changes || (made && tiles_.size() > 1)) ? 2 : 1;
+  const size_t blocks = !whole && (changes || (made && tiles_ > 1)) ? 2 : 1;
   while (ring.blocks.size() < blocks) {
     Block* block = work_->emitter->NewLocal(core_number_, elements);
     if (block == nullptr) return false;
@@ -72,16 +78,23 @@ bool CoreWork::Reserve(const Tiling& tiling, const std::vector<OutputTarget>& ta
   const te::Program& program = work_->layer->access.program();
   tiling_ = tiling;
   targets_ = targets;
-  tiles_.clear();
   rings_.assign(program.tensors.size(), {});
   made_.assign(program.tensors.size(), {});
-  for (std::vector<Region>& outputs : TilesOf(outputs_, tiling)) {
-    Tile& tile = tiles_.emplace_back();
-    for (int64_t chunk = 0; chunk < tiling.chunks; ++chunk) {
-      tile.tensors.push_back(
-          work_->layer->access.RequiredTensors(outputs, ChunkPart(*work_->layer, tiling.chunks, chunk)));
+  const std::vector<std::vector<Region>> tiles = TilesOf(outputs_, tiling);
+  tiles_ = tiles.size();
+  chunks_ = static_cast<size_t>(tiling.chunks);
+  if (table_.empty() && work_->spare_tables != nullptr && !work_->spare_tables->empty()) {
+    table_ = std::move(work_->spare_tables->back());
+    work_->spare_tables->pop_back();
+  }
+  const size_t tensors = program.tensors.size();
+  table_.resize(std::max(table_.size(), tiles_ * chunks_ * tensors));
+  absl::Span<Region> left = absl::MakeSpan(table_);
+  for (const std::vector<Region>& outputs : tiles) {
+    for (int64_t chunk = 0; chunk < tiling.chunks; ++chunk, left.remove_prefix(tensors)) {
+      work_->layer->access.RequiredTensors(outputs, ChunkPart(*work_->layer, tiling.chunks, chunk),
+                                           left.subspan(0, tensors));
     }
-    tile.outputs = std::move(outputs);
   }
   bool fits = true;
   for (size_t k = 0; k < work_->inputs.size() && fits; ++k) {
@@ -121,11 +134,11 @@ Region CoreWork::PanelFrom(te::TensorId tensor, const Region& region, int64_t mo
   Region panel = region, box = region;
   int64_t needed = region.elements();
   while (true) {
-    if (++chunk >= tiles_[tile].tensors.size()) {
+    if (++chunk >= chunks_) {
       chunk = 0;
-      if (++tile >= tiles_.size()) return panel;
+      if (++tile >= tiles_) return panel;
     }
-    const Region& next = tiles_[tile].tensors[chunk][tensor];
+    const Region& next = Box(tile, chunk, tensor);
     if (Contains(box, next)) continue;
     box.Join(next);
     needed += next.elements();
@@ -170,7 +183,8 @@ Held CoreWork::Fetch(size_t input, const Region& region, size_t tile, size_t chu
 void CoreWork::EmitSegment(size_t tile, size_t number, size_t chunk) {
   const Layer& layer = *work_->layer;
   const Segment& segment = layer.segments[number];
-  const std::vector<Region>& tensors = tiles_[tile].tensors[chunk];
+  const absl::Span<const Region> tensors =
+      absl::MakeConstSpan(table_).subspan((tile * chunks_ + chunk) * core_.size(), core_.size());
   // An instance may need only some outputs of a layer (a Split).
   if (std::all_of(segment.out.begin(), segment.out.end(), [&](te::TensorId out) { return tensors[out].nothing; }))
     return;
@@ -218,7 +232,7 @@ void CoreWork::EmitSegment(size_t tile, size_t number, size_t chunk) {
 
 void CoreWork::EmitChunk(size_t tile, size_t chunk) {
   EmitSegment(tile, 0, chunk);
-  if (chunk + 1 < tiles_[tile].tensors.size()) return;
+  if (chunk + 1 < chunks_) return;
   for (size_t segment = 1; segment < work_->layer->segments.size(); ++segment) EmitSegment(tile, segment, 0);
 }
 

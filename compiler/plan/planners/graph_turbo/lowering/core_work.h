@@ -41,6 +41,9 @@ struct LayerWork {
   std::vector<int> expressions;    // of the program, by segment
   std::vector<std::string> units;  // by segment
   std::vector<LayerInput> inputs;  // by input of the layer
+  // Tables of boxes that nobody uses any more: cores take their memory from here, and give it back at their end.
+  // nullptr: they make it anew.
+  std::vector<std::vector<Region>>* spare_tables = nullptr;
 };
 
 // Where a core's part of an output goes: it is computed in its place in the LB, or tile by tile taken from there.
@@ -53,13 +56,15 @@ class CoreWork {
  public:
   // `work` outlives this.
   CoreWork(LayerWork* work, int core, std::vector<Region> outputs);
+  CoreWork(const CoreWork&) = delete;
+  ~CoreWork();
 
   // Is what this core needs of the input one piece in its LB?
   bool Resident(size_t input) const;
 
   // Takes the blocks that the tiles need; false: the LB has no room for them, and none is taken.
   bool Reserve(const Tiling& tiling, const std::vector<OutputTarget>& targets);
-  size_t tiles() const { return tiles_.size(); }
+  size_t tiles() const { return tiles_; }
   // The first segment of a tile, chunk by chunk, so that cores that need the same weights need them at the same time;
   // with the last chunk the other segments.
   void EmitChunk(size_t tile, size_t chunk);
@@ -83,11 +88,11 @@ class CoreWork {
     Region box;  // that the current block holds; `nothing` before the first
     bool whole = false;
   };
-  struct Tile {
-    std::vector<Region> outputs;
-    std::vector<std::vector<Region>> tensors;  // by chunk: what it needs and makes of each tensor
-  };
 
+  // The box that a tile needs or makes of a tensor in a chunk.
+  const Region& Box(size_t tile, size_t chunk, te::TensorId tensor) const {
+    return table_[(tile * chunks_ + chunk) * core_.size() + tensor];
+  }
   bool ReserveRing(te::TensorId tensor, bool whole, bool made);
   Held Turn(te::TensorId tensor, const Region& region);
   // `tile` and `chunk` are those at hand, for which the input's `region` is needed.
@@ -102,9 +107,10 @@ class CoreWork {
   std::vector<Region> core_;
   Tiling tiling_;
   std::vector<OutputTarget> targets_;
-  std::vector<Tile> tiles_;
-  std::vector<Ring> rings_;  // by tensor; one without blocks is not reserved
-  std::vector<Held> made_;   // by tensor: of the segments of the tile at hand
+  size_t tiles_ = 0, chunks_ = 1;
+  std::vector<Region> table_;  // by tile, chunk and tensor; it may be longer
+  std::vector<Ring> rings_;    // by tensor; one without blocks is not reserved
+  std::vector<Held> made_;     // by tensor: of the segments of the tile at hand
 };
 
 }  // namespace fusion::graph_turbo

@@ -133,7 +133,7 @@ bool IsMatrixProduct(const te::Te& te) {
   return of_a && of_b;
 }
 
-double Segment::Work(const std::vector<Region>& tensors) const {
+double Segment::Work(absl::Span<const Region> tensors) const {
   double work = 0;
   for (const WholeWork& te : whole) {
     if (te.routine) {

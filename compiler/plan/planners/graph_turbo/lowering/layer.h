@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "absl/types/span.h"
 #include "compiler/plan/planners/graph_turbo/op_graph.h"
 
 namespace fusion::graph_turbo {
@@ -36,7 +37,7 @@ struct Segment {
   std::vector<WholeWork> whole = {};  // parallel to `tes`
 
   // The work of its unit for these parts of the layer's tensors: multiply-adds, or scalar operations.
-  double Work(const std::vector<Region>& tensors) const;
+  double Work(absl::Span<const Region> tensors) const;
 };
 
 struct Layer {

@@ -129,6 +129,7 @@ class Lowerer {
     if (std::all_of(step.outputs.begin(), step.outputs.end(), empty)) return absl::OkStatus();
     LayerWork work;
     work.emitter = &state_.emitter;
+    work.spare_tables = &state_.spare_tables;
     work.layer = &state_.LayerOf(step.op);
     work.expressions = state_.layers[step.op].expressions;
     work.units = state_.layers[step.op].units;

@@ -77,6 +77,7 @@ struct MemoryState {
   std::vector<int> death;                     // by step: the last one that reads its results
   std::map<int, Held> ddr;                    // by tensor: inputs and outputs of the model
   std::map<int, std::vector<Staged>> staged;  // of the step at hand, by input
+  std::vector<std::vector<Region>> spare_tables;  // of CoreWork
   int spills = 0;
   LoweredProgram lowered;
 
