@@ -18,10 +18,12 @@
 #include "compiler/api/generator_version.h"
 #include "compiler/bundle/account_weights.h"
 #include "compiler/bundle/report.h"
+#include "compiler/ecg/run_checks.h"
 #include "runtime/base/status_macros.h"
 #include "runtime/bundle/bundle_writer.h"
 #include "runtime/bundle/safetensors.h"
 #include "runtime/devices/dsa/dsa_device.h"
+#include "runtime/devices/dsa_sim/exact_integer.h"
 
 namespace fusion::accelerator {
 namespace {
@@ -39,6 +41,17 @@ absl::StatusOr<const Tensor*> WeightOf(const ModelOnMachine& model, const graph_
       value != ecg::kNone ? model.graph->value(value).constant : program.tensors[program.inputs[input.input]].constant;
   if (!constant) return absl::InternalError(absl::StrCat("the weight ", input.buffer, " has no value"));
   return &*constant;
+}
+
+// UNIMPLEMENTED for an integer that the machine does not hold.
+absl::Status CheckExact(const ModelOnMachine& model, const graph_turbo::ProgramInput& input, const Tensor& weight) {
+  if (IsFloat(weight.dtype())) return absl::OkStatus();
+  for (int64_t i = 0; i < weight.num_elements(); ++i) {
+    if (dsa::IsExactAsFloat(weight.GetInt(i))) continue;
+    return absl::UnimplementedError(absl::StrCat("a constant that ", model.layers.ops[input.op].name,
+                                                 " reads: element ", i, " is ", dsa::InexactInWords(weight.GetInt(i))));
+  }
+  return absl::OkStatus();
 }
 
 // An input or output of a program, as a bundle sees it.
@@ -65,6 +78,7 @@ absl::StatusOr<std::vector<Argument>> ArgumentsOf(const ModelOnMachine& model, c
       continue;
     }
     ASSIGN_OR_RETURN(const Tensor* weight, WeightOf(model, input));
+    RETURN_IF_ERROR(CheckExact(model, input, *weight));
     by_buffer[input.buffer] = {input.buffer, weight->dtype(), weight->shape(), false, ecg::kNone, weight};
   }
   for (const graph_turbo::ProgramOutput& output : program.outputs) {
@@ -148,6 +162,7 @@ class ProgramLayout {
       program_.launches[0].buffers.push_back(buffer);
     }
     for (size_t o = 0; o < graph.outputs().size(); ++o) {
+      if (!ecg::IsModelOutput(graph, o)) continue;
       const ecg::ValueId v = graph.outputs()[o];
       const ecg::Value& value = graph.value(v);
       if (buffer_of_.count(v) == 0 && !value.constant && NumElements(value.type.shape) == 0) {

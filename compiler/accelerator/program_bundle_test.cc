@@ -80,6 +80,32 @@ TEST(ProgramBundle, AWeightIsHeldOnceAndBindsEachOfItsUses) {
   EXPECT_EQ(manifest.launches[0].nodes.size(), 5u);
 }
 
+TEST(ProgramBundle, LeavesOutConstantsThatNothingReads) {
+  // The extents of the slice are in its expression, and one of them no float holds.
+  const ecg::Graph graph = GraphOf(R"(graph g(%x: i64[8]) {
+    %from: i64[1] = const {2}
+    %to: i64[1] = const {9223372036854775807}
+    %y: i64[6] = Slice(%x, %from, %to)
+    return %y
+  })");
+  const auto bundle = BundleOf(graph, "graph_turbo");
+  ASSERT_TRUE(bundle.ok()) << bundle.status();
+  for (const Buffer& buffer : (*bundle)->manifest().buffers) EXPECT_NE(buffer.kind, Buffer::Kind::kConstant);
+  const auto outputs = (*Session::Create(*bundle, 1))->Run(InputsOf(graph));
+  EXPECT_TRUE(outputs.ok()) << outputs.status();
+}
+
+TEST(ProgramBundle, RefusesConstantsThatNoFloatHolds) {
+  const auto bundle = BundleOf(GraphOf(R"(graph g(%x: i64[2]) {
+    %large: i64[2] = const {3, 16777217}
+    %y: i64[2] = Add(%x, %large)
+    return %y
+  })"),
+                               "graph_turbo");
+  EXPECT_EQ(bundle.status().code(), absl::StatusCode::kUnimplemented);
+  EXPECT_THAT(std::string(bundle.status().message()), testing::HasSubstr("element 1 is 16777217"));
+}
+
 TEST(ProgramBundle, TwoSimulatedTimesAreComparedInOneRound) {
   const ecg::Graph graph = GraphOf(kConvolutions);
   const std::vector<Tensor> inputs = InputsOf(graph);

@@ -25,6 +25,7 @@ dsa::EvaluationRequest RequestOf(const dsa::Instruction& instruction) {
   const dsa::ExpressionPart& part = instruction.part;
   dsa::EvaluationRequest request;
   request.expression = part.expression;
+  request.outputs = part.outputs;
   request.inputs = part.inputs;
   request.reduce_begin = part.reduce_begin;
   request.reduce_end = part.reduce_end;
@@ -52,7 +53,8 @@ class Specialiser {
     for (dsa::Instruction& instruction : program_.instructions) {
       if (!instruction.part.present()) continue;
       ASSIGN_OR_RETURN(instruction.part.expression, CodeOf(instruction));
-      // The code knows its part of the reduction.
+      // The code knows its results and its part of the reduction.
+      instruction.part.outputs.clear();
       instruction.part.reduce_begin = instruction.part.reduce_end = 0;
     }
     return std::move(program_);

@@ -7,6 +7,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "compiler/accelerator/specialise.h"
+#include "compiler/ecg/run_checks.h"
 #include "compiler/plan/planners/graph_turbo/lowering/variants.h"
 #include "runtime/base/status_macros.h"
 
@@ -44,6 +45,12 @@ absl::StatusOr<ModelOnMachine> PlaceModel(const ecg::Graph& graph, const dsa::Ma
     return absl::UnimplementedError(absl::StrCat("dimension ", extent.dim, " of output '",
                                                  graph.output_names()[extent.output],
                                                  "' depends on data; programs of target dsa have fixed extents"));
+  }
+  for (const std::string& name : graph.output_names()) {
+    if (!ecg::IsRunCheck(name)) continue;
+    return absl::UnimplementedError(
+        absl::StrCat("programs of target dsa check nothing while they run, and this model needs it: ",
+                     ecg::RunCheckMessage(name)));
   }
   ModelOnMachine model;
   model.graph = &graph;

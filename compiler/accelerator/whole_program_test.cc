@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "compiler/accelerator/testing/small_models.h"
+#include "compiler/ecg/run_checks.h"
 #include "runtime/devices/dsa_sim/check.h"
 #include "runtime/devices/dsa_sim/program.h"
 
@@ -56,6 +57,17 @@ TEST(WholeProgram, RefusesALayerOfWhichOneResultHasNoElements) {
   })");
   EXPECT_THAT(std::string(PlaceModel(graph, SmallStcp920(), DType::kF32).status().message()),
               HasSubstr("makes results with elements and one without any"));
+}
+
+TEST(WholeProgram, RefusesAModelThatHasToBeCheckedInTheRun) {
+  ecg::Graph graph = GraphOf(R"(graph g(%x: f32[4]) {
+    %y: f32[4] = Relu(%x)
+    return %y
+  })");
+  ecg::AddRunCheck(&graph, graph.outputs()[0], "the extents are equal");
+  const auto model = PlaceModel(graph, SmallStcp920(), DType::kF32);
+  EXPECT_EQ(model.status().code(), absl::StatusCode::kUnimplemented);
+  EXPECT_THAT(std::string(model.status().message()), HasSubstr("this model needs it: "));
 }
 
 TEST(WholeProgram, IntegersAreNotKeptAsHalves) {

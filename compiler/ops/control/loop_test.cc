@@ -99,6 +99,23 @@ TEST(UnrollLoops, LeavesOutLoopsWithoutEnd) {
   }
 }
 
+TEST(UnrollLoops, SlicesWithoutElementsKeepTheirExtents) {
+  const auto unrolled = UnrollLoops(Parsed(R"(graph g(%xs: f32[3, 0]) {
+  %x: f32[0] = LoopBegin(%xs) {carried = 0, loop = 1, reversed = ints[0], trips = 3}
+  %y: f32[0] = Tanh(%x)
+  %all: f32[3, 0] = LoopEnd(%x, %y) {carried = 0, loop = 1, reversed = ints[0], trips = 3}
+  return %all
+})"));
+  ASSERT_TRUE(unrolled.ok()) << unrolled.status();
+  int reshapes = 0;
+  for (const Node& node : unrolled->nodes()) {
+    if (node.op != "Reshape") continue;
+    ++reshapes;
+    EXPECT_EQ(node.attrs.Int("allowzero"), 1) << "an extent of 0 would be the operand's";
+  }
+  EXPECT_GT(reshapes, 0);
+}
+
 TEST(CheckSameLoop, NamesTheNodesThatRunDifferentlyOften) {
   const Graph graph = Parsed(kRecurrence);
   const auto loops = FindLoops(graph);

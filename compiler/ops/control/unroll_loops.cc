@@ -67,7 +67,10 @@ class Unroller {
     if (graph->value(value).type.shape == shape) return value;
     const ValueId extents =
         graph->AddConstant("", Tensor::From<int64_t>(DType::kI64, {static_cast<int64_t>(shape.size())}, shape));
-    return graph->node(graph->AddNode("Reshape", "", {value, extents}, {}, {type})).outputs[0];
+    Attributes attrs;
+    // Otherwise an extent of 0 means the operand's.
+    if (NumElements(shape) == 0) attrs.Set("allowzero", int64_t{1});
+    return graph->node(graph->AddNode("Reshape", "", {value, extents}, std::move(attrs), {type})).outputs[0];
   }
 
   // [trips, d0, …] → trips values [d0, …]

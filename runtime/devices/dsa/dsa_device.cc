@@ -11,14 +11,13 @@
 #include "runtime/base/status_macros.h"
 #include "runtime/base/tensor.h"
 #include "runtime/devices/dsa_sim/check.h"
+#include "runtime/devices/dsa_sim/exact_integer.h"
 #include "runtime/devices/dsa_sim/execute.h"
 #include "runtime/devices/dsa_sim/timing.h"
 #include "runtime/devices/dsa_sim/unit_evaluator.h"
 
 namespace fusion {
 namespace {
-
-constexpr double kLargestInteger = 1 << 24;  // up to which floats hold every integer
 
 // The elements of a tensor as the machine holds them.
 absl::StatusOr<std::vector<float>> Floats(const Tensor& tensor) {
@@ -33,9 +32,8 @@ absl::StatusOr<std::vector<float>> Floats(const Tensor& tensor) {
       continue;
     }
     const int64_t value = tensor.GetInt(i);
-    if (std::fabs(static_cast<double>(value)) > kLargestInteger) {
-      return absl::InvalidArgumentError(absl::StrCat(
-          "element ", i, " is ", value, "; the machine keeps integers as floats, which hold them up to 2^24"));
+    if (!dsa::IsExactAsFloat(value)) {
+      return absl::UnimplementedError(absl::StrCat("element ", i, " is ", dsa::InexactInWords(value)));
     }
     values[i] = static_cast<float>(value);
   }

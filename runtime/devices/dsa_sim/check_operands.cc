@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <functional>
 #include <utility>
 #include <vector>
 
@@ -136,6 +137,10 @@ class InstructionCheck {
     if (instruction_.accumulate && !instruction_.also.empty()) return Bad("only one result can be added to");
     if (part.inputs.size() != instruction_.from.size()) {
       return Bad(absl::StrCat("it has ", instruction_.from.size(), " operands for ", part.inputs.size(), " inputs"));
+    }
+    const bool ascending = std::is_sorted(part.outputs.begin(), part.outputs.end(), std::less_equal<>());
+    if (!part.outputs.empty() && (part.outputs.size() != 1 + instruction_.also.size() || !ascending)) {
+      return Bad("its outputs are not those of its results, ascending");
     }
     std::vector<const Slice*> slices = {&instruction_.to};
     for (const Slice& slice : instruction_.also) slices.push_back(&slice);

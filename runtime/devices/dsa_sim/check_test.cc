@@ -71,6 +71,8 @@ TEST(CheckOperands, RefusesPartsOfExpressionsThatDoNotFit) {
   refused("0: vector vme 0.0 expr e work 1 a[0 + 2:1] at (0), a[1] at () = b[0] at () as 0", "an element twice");
   refused("0: vector vme 0.0 expr e work 1 a[0 + 2:1] at (0) = a[0 + 2:1] at (0) as 0", "overlaps an operand");
   refused("0: matrix mme 0.0 expr e work 1 a[0] at (), a[1] at () += b[0] at () as 0", "only one result");
+  refused("0: vector vme 0.0 expr e work 1 outputs (0, 1) a[0] at () = b[0] at () as 0", "not those of its results");
+  refused("0: vector vme 0.0 expr e work 1 outputs (1, 1) a[0] at (), a[1] at () = b[0] at () as 0", "ascending");
   refused("0: load expr e work 1 a[0] at () = x[0] at () as 0, c[0] at () as 1", "finds its addresses");
   refused("0: load expr e work 1 a[0] at () = ", "a load needs an operand in DDR");
 }

@@ -3,6 +3,7 @@
 #ifndef FUSION_RUNTIME_DEVICES_DSA_SIM_EVALUATOR_H_
 #define FUSION_RUNTIME_DEVICES_DSA_SIM_EVALUATOR_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <vector>
 
@@ -18,8 +19,12 @@ struct TensorBox {
 struct EvaluationRequest {
   int expression = 0;                        // of Program::expressions
   std::vector<TensorBox> results, operands;  // boxes of the expression's outputs, in their order, and of its inputs
+  std::vector<int> outputs;                  // of the expression, parallel to `results`, ascending; empty: all of them
   std::vector<int> inputs;                   // of the expression, parallel to `operands`
   std::vector<std::vector<float>> values;    // of the operands, row-major
+  // The output of the expression that a result is.
+  int OutputOf(size_t result) const { return outputs.empty() ? static_cast<int>(result) : outputs[result]; }
+
   int64_t reduce_begin = 0, reduce_end = 0;  // of the first reduction axis, half-open; both 0: all of it
 };
 
@@ -28,6 +33,8 @@ class Evaluator {
   virtual ~Evaluator() = default;
   // The values of the results, row-major. An operand's box holds all elements of its tensor that the results need.
   virtual absl::StatusOr<std::vector<std::vector<float>>> Evaluate(const EvaluationRequest& request) = 0;
+  // Is a result of the expression (by its number among an instruction's) a tensor of integers? They must stay exact.
+  virtual bool MakesIntegers(int expression, size_t result) const = 0;
 };
 
 }  // namespace fusion::dsa

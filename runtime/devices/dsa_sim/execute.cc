@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "runtime/base/status_macros.h"
+#include "runtime/devices/dsa_sim/exact_integer.h"
 #include "runtime/devices/dsa_sim/slice.h"
 
 namespace fusion::dsa {
@@ -119,6 +120,7 @@ absl::Status ComputeExpression(const Instruction& instruction, Evaluator* evalua
   results.insert(results.end(), instruction.also.begin(), instruction.also.end());
   EvaluationRequest request;
   request.expression = part.expression;
+  request.outputs = part.outputs;
   request.inputs = part.inputs;
   request.reduce_begin = part.reduce_begin;
   request.reduce_end = part.reduce_end;
@@ -137,9 +139,19 @@ absl::Status ComputeExpression(const Instruction& instruction, Evaluator* evalua
     if (values.size() != results.size() || values[r].size() != writes.size()) {
       return absl::InternalError("the evaluator returns other results than the instruction has");
     }
+    const bool integers = instruction.accumulate && evaluator->MakesIntegers(part.expression, r);
     for (size_t i = 0; i < writes.size(); ++i) {
       const int64_t target = to.first + writes[i];
-      memories->Set(to.buffer, target, values[r][i] + (instruction.accumulate ? memories->Get(to.buffer, target) : 0));
+      if (!instruction.accumulate) {
+        memories->Set(to.buffer, target, values[r][i]);
+        continue;
+      }
+      const float before = memories->Get(to.buffer, target);
+      const double sum = static_cast<double>(values[r][i]) + static_cast<double>(before);
+      if (integers && !IsExactAsFloat(static_cast<int64_t>(sum))) {
+        return absl::UnimplementedError(absl::StrCat("a sum is ", InexactInWords(static_cast<int64_t>(sum))));
+      }
+      memories->Set(to.buffer, target, values[r][i] + before);
     }
   }
   return absl::OkStatus();

@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include "absl/strings/str_cat.h"
 
 namespace fusion::dsa {
@@ -59,7 +61,7 @@ class Recorder : public Evaluator {
  public:
   absl::StatusOr<std::vector<std::vector<float>>> Evaluate(const EvaluationRequest& request) override {
     request_ = request;
-    float sum = 0;
+    float sum = value_;
     for (const std::vector<float>& values : request.values) {
       for (const float value : values) sum += value;
     }
@@ -67,7 +69,10 @@ class Recorder : public Evaluator {
     for (const TensorBox& box : request.results) results.emplace_back(box.extents[0], sum);
     return results;
   }
+  bool MakesIntegers(int, size_t) const override { return integers_; }
   EvaluationRequest request_;
+  bool integers_ = false;
+  float value_ = 0;  // what the sum begins with
 };
 
 TEST(Execute, TheEvaluatorComputesExpressions) {
@@ -94,6 +99,46 @@ TEST(Execute, TheEvaluatorComputesExpressions) {
   EXPECT_THAT(recorder.request_.inputs, ElementsAre(2));
   EXPECT_EQ(recorder.request_.reduce_end, 3);
   EXPECT_THAT(std::string(Execute(*program, inputs).status().message()), HasSubstr("there is no evaluator"));
+}
+
+TEST(Execute, ANegativeZeroStaysOne) {
+  const auto program = Parse(R"(program p for small {
+    expression e
+    end
+    buffer x ddr 0 f32[1] input
+    buffer a lb 0.0 0 f32[2]
+    buffer y ddr 64 f32[1] output
+    0: load a[0 + 1:1] = x[0 + 1:1]
+    1: vector vme 0.0 expr e work 1 a[1 + 1:1] at (0) = a[0 + 1:1] at (0) as 0
+    2: store y[0 + 1:1] = a[1 + 1:1]
+})");
+  ASSERT_TRUE(program.ok()) << program.status().message();
+  Recorder recorder;
+  recorder.value_ = -0.0F;
+  const auto values = Execute(*program, {{"x", {-0.0F}}}, &recorder);
+  ASSERT_TRUE(values.ok()) << values.status().message();
+  EXPECT_TRUE(std::signbit(values->at("y")[0]));
+}
+
+TEST(Execute, SumsOfIntegersStayExact) {
+  const auto program = Parse(R"(program p for small {
+    expression e
+    end
+    buffer x ddr 0 f32[2] input
+    buffer a lb 0.0 0 f32[2]
+    buffer y ddr 64 f32[1] output
+    0: load a[0 + 2:1] = x[0 + 2:1]
+    1: matrix mme 0.0 expr e work 1 outputs (3) a[0 + 1:1] at (0) += a[1 + 1:1] at (0) as 0
+    2: store y[0 + 1:1] = a[0 + 1:1]
+})");
+  ASSERT_TRUE(program.ok()) << program.status().message();
+  Recorder recorder;
+  const Values odd = {{"x", {16777216, 1}}}, even = {{"x", {16777216, 2}}};
+  EXPECT_THAT(Execute(*program, odd, &recorder)->at("y"), ElementsAre(16777216));  // a float rounds
+  EXPECT_THAT(recorder.request_.outputs, ElementsAre(3));
+  recorder.integers_ = true;
+  EXPECT_EQ(Execute(*program, odd, &recorder).status().code(), absl::StatusCode::kUnimplemented);
+  EXPECT_THAT(Execute(*program, even, &recorder)->at("y"), ElementsAre(16777218));
 }
 
 TEST(Execute, NarrowBuffersRound) {

@@ -146,7 +146,7 @@ class Parser {
     return absl::OkStatus();
   }
 
-  // Reads "expr conv work 12 reduce 0 4" if it stands there.
+  // Reads "expr conv work 12 outputs (0, 2) reduce 0 4" if it stands there.
   absl::Status ReadPart(LineReader* reader, Instruction* instruction) {
     if (!reader->Take("expr")) return absl::OkStatus();
     auto it = expressions_.find(reader->Peek());
@@ -155,6 +155,14 @@ class Parser {
     instruction->part.expression = it->second;
     RETURN_IF_ERROR(reader->Expect("work"));
     ASSIGN_OR_RETURN(instruction->part.work, reader->Number());
+    if (reader->Take("outputs")) {
+      RETURN_IF_ERROR(reader->Expect("("));
+      do {
+        ASSIGN_OR_RETURN(const int64_t output, reader->Integer());
+        instruction->part.outputs.push_back(static_cast<int>(output));
+      } while (reader->Take(","));
+      RETURN_IF_ERROR(reader->Expect(")"));
+    }
     if (reader->Take("reduce")) {
       ASSIGN_OR_RETURN(instruction->part.reduce_begin, reader->Integer());
       ASSIGN_OR_RETURN(instruction->part.reduce_end, reader->Integer());

@@ -17,11 +17,12 @@ std::string PrintSlice(const Program& program, const Slice& slice) {
   return text + "]";
 }
 
-// " expr conv work 12 reduce 0 4", or "".
+// " expr conv work 12 outputs (0, 2) reduce 0 4", or "".
 std::string PrintExpression(const Program& program, const ExpressionPart& part) {
   if (!part.present()) return "";
   // Work is a number of operations, so its digits count.
   std::string text = absl::StrFormat(" expr %s work %.15g", program.expressions[part.expression].name, part.work);
+  if (!part.outputs.empty()) absl::StrAppend(&text, " outputs (", absl::StrJoin(part.outputs, ", "), ")");
   if (part.reduce_end > 0) absl::StrAppend(&text, " reduce ", part.reduce_begin, " ", part.reduce_end);
   return text;
 }

@@ -102,6 +102,8 @@ struct ExpressionPart {
   std::vector<std::vector<int64_t>> origins;
   std::vector<int>
       inputs;  // of the expression, parallel to the operands; an input that the part does not need is absent
+  // The outputs of the expression that `to` and `also` are, ascending; empty: all of them. A part may need only some.
+  std::vector<int> outputs;
   int64_t reduce_begin = 0, reduce_end = 0;  // of the first reduction axis, half-open; both 0: all of it
 
   bool present() const { return expression >= 0; }

@@ -46,6 +46,7 @@ constexpr char kExpressions[] = R"(program expressions for small {
   1: vector vme 0.1 expr twice work 4 a[0 + 4:1] at (3), a[4 + 4:1] at (0) = a[8 + 4:1] at (3) as 0 after 0
   2: vector vme 0.1 expr twice work 0 a[0] at () =
   3: load expr twice work 4 a[0 + 4:1] at (3) = x[0 + 8:8, 8:1] at (0, 0) as 0, a[8 + 4:1] at (3) as 1 after 1, 2
+  4: vector vme 0.1 expr twice work 4 outputs (0, 2) a[0 + 4:1] at (3), a[4] at () = a[8] at () as 0
 }
 )";
 
@@ -55,6 +56,7 @@ TEST(Program, ExpressionsArePrintedAsTheyWereRead) {
   EXPECT_EQ(Print(*program), kExpressions);
   ASSERT_EQ(program->expressions.size(), 1u);
   EXPECT_EQ(program->expressions[0].text, "    te twice(%0: f32[8]) { # whatever stands here }\n");
+  EXPECT_EQ(program->instructions[4].part.outputs, (std::vector<int>{0, 2}));
   const ExpressionPart& part = program->instructions[3].part;
   EXPECT_EQ(part.inputs, (std::vector<int>{0, 1}));
   EXPECT_EQ(part.origins, (std::vector<std::vector<int64_t>>{{3}, {0, 0}, {3}}));

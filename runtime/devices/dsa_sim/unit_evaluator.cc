@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "runtime/base/status_macros.h"
+#include "runtime/devices/dsa_sim/exact_integer.h"
 
 namespace fusion::dsa {
 namespace {
@@ -157,7 +158,13 @@ absl::Status UnitEvaluator::RunStep(const UnitCode& code, const UnitStep& step,
           if (IsFloat(code.tensors[store.tensor].dtype)) {
             for (int l = 0; l < n; ++l) to[l] = static_cast<float>(state_.D(store.reg)[l]);
           } else {
-            for (int l = 0; l < n; ++l) to[l] = static_cast<float>(state_.I(store.reg)[l]);
+            const int64_t* const from = state_.I(store.reg);
+            for (int l = 0; l < n; ++l) {
+              if (!IsExactAsFloat(from[l])) {
+                return absl::UnimplementedError(absl::StrCat("a result is ", InexactInWords(from[l])));
+              }
+              to[l] = static_cast<float>(from[l]);
+            }
           }
       }
     }
@@ -169,6 +176,11 @@ absl::Status UnitEvaluator::RunStep(const UnitCode& code, const UnitStep& step,
       absl::StrCat(element ? "element " : "the address ", state_.failed_value, " lies outside of ",
                    element ? absl::StrCat("a tensor of ", state_.arrays[failed.tensor].elements, " elements")
                            : absl::StrCat("its range, which ends at ", failed.imm2)));
+}
+
+bool UnitEvaluator::MakesIntegers(int expression, size_t result) const {
+  const UnitCode& code = codes_[expression];
+  return !IsFloat(code.tensors[code.results[result].tensor].dtype);
 }
 
 absl::StatusOr<std::vector<std::vector<float>>> UnitEvaluator::Evaluate(const EvaluationRequest& request) {

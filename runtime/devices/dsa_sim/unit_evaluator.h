@@ -20,8 +20,10 @@ class UnitEvaluator : public Evaluator {
   // whose operands or results are not those of its code.
   static absl::StatusOr<UnitEvaluator> Create(const Program& program);
 
-  // OUT_OF_RANGE for an address from data that lies outside the tensor that it is of.
+  // UNIMPLEMENTED for an integer that a float does not hold; OUT_OF_RANGE for an address from data that lies outside
+  // the tensor that it is of.
   absl::StatusOr<std::vector<std::vector<float>>> Evaluate(const EvaluationRequest& request) override;
+  bool MakesIntegers(int expression, size_t result) const override;
 
  private:
   absl::Status RunStep(const UnitCode& code, const UnitStep& step, std::vector<std::vector<float>>* arrays);

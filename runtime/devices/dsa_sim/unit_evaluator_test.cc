@@ -59,6 +59,43 @@ TEST(UnitEvaluator, SumsRowsOfABox) {
   }
 }
 
+TEST(UnitEvaluator, RefusesAnIntegerThatAFloatDoesNotHold) {
+  const auto program = Parse(R"(program p for small {
+  expression e
+tensor i64 [2]
+operand 0 at [0] box [2]
+tensor i64 [2]
+result 1 at [0] box [2]
+step registers 0 4
+  axis 1 2
+  pre
+    load.i lanes 2 1 0 0 0 0 0 0
+    mul.i lanes 3 2 2 0 0 0 0 -1
+  store 1 3
+  end
+  buffer x lb 0.0 0 f32[2]
+  buffer y lb 0.0 16 f32[2]
+  0: vector vme 0.0 expr e work 2 y[0 + 2:1] at (0) = x[0 + 2:1] at (0) as 0
+}
+)");
+  ASSERT_TRUE(program.ok()) << program.status();
+  auto evaluator = UnitEvaluator::Create(*program);
+  ASSERT_TRUE(evaluator.ok()) << evaluator.status();
+  EXPECT_TRUE(evaluator->MakesIntegers(0, 0));
+  EvaluationRequest request;
+  request.results = {{{0}, {2}}};
+  request.operands = {{{0}, {2}}};
+  request.inputs = {0};
+  request.values = {{3, 4096}};
+  const auto exact = evaluator->Evaluate(request);
+  ASSERT_TRUE(exact.ok()) << exact.status();
+  EXPECT_THAT((*exact)[0], ElementsAre(9, 1 << 24));
+  request.values = {{3, 4097}};
+  const absl::Status refused = evaluator->Evaluate(request).status();
+  EXPECT_EQ(refused.code(), absl::StatusCode::kUnimplemented);
+  EXPECT_THAT(std::string(refused.message()), HasSubstr("a result is 16785409"));
+}
+
 TEST(UnitEvaluator, LongDomainsAreStrips) {
   std::string code = R"(tensor f32 [1000]
 tensor f16 [1000]

@@ -214,17 +214,20 @@ void CoreWork::EmitSegment(size_t tile, size_t number, size_t chunk) {
                                       &region, static_cast<int>(i)});
     }
   }
-  for (const te::TensorId tensor : segment.out) {
+  computation.expression_outputs = static_cast<int>(segment.out.size());
+  for (size_t o = 0; o < segment.out.size(); ++o) {
+    const te::TensorId tensor = segment.out[o];
+    if (tensors[tensor].nothing) continue;
     const int output = layer.output_of[tensor];
     const bool in_place = output != kNone && targets_[output].local.block != nullptr;
     if (chunk == 0) made_[tensor] = in_place ? targets_[output].local : Turn(tensor, tensors[tensor]);
-    computation.results.push_back({made_[tensor], &tensors[tensor], 0});
+    computation.results.push_back({made_[tensor], &tensors[tensor], static_cast<int>(o)});
   }
   work_->emitter->Compute(computation);
   if (number == 0 && static_cast<int64_t>(chunk) + 1 < tiling_.chunks) return;
   for (const te::TensorId tensor : segment.out) {
     const int output = layer.output_of[tensor];
-    if (output == kNone) continue;
+    if (output == kNone || tensors[tensor].nothing) continue;
     const OutputTarget& target = targets_[output];
     if (target.local.block == nullptr) work_->emitter->Copy(made_[tensor], target.away, tensors[tensor]);
   }

@@ -188,6 +188,8 @@ void Emitter::Compute(const Computation& computation) {
   part.work = computation.work;
   part.reduce_begin = computation.reduce.begin;
   part.reduce_end = computation.reduce.end;
+  for (const Operand& result : computation.results) part.outputs.push_back(result.input);
+  if (static_cast<int>(part.outputs.size()) == computation.expression_outputs) part.outputs.clear();
   const auto slice = [&](const Operand& operand) {
     std::vector<int64_t>& at = part.origins.emplace_back();
     for (const Range& range : operand.region->ranges) at.push_back(range.begin);

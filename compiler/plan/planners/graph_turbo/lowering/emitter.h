@@ -59,13 +59,14 @@ class Emitter {
   struct Operand {
     Held held;
     const Region* region = nullptr;
-    int input = 0;  // of the expression
+    int input = 0;  // of the expression; of a result: the output
   };
   struct Computation {
     dsa::Kind kind = dsa::Kind::kVector;  // kMatrix, kVector, or kLoad for a gather
     int core = 0;
     const std::string* unit = nullptr;
     int expression = 0;
+    int expression_outputs = 1;  // how many the expression has; a computation may leave some out
     double work = 0;
     bool accumulate = false;
     Range reduce;  // empty: all

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <numeric>
 #include <set>
 
 #include "compiler/analysis/interpret.h"
@@ -39,12 +40,17 @@ Cluster ClusterOf(const dsa::Machine& machine) {
 }
 
 // Lowers every variant of the graph, lets the simulator check it, and compares its numbers with the interpreter's.
+// With `one_layer` all nodes are one layer.
 void ExpectNumbers(const std::string& text, const dsa::Machine& machine,
-                   const std::vector<std::string>& variants = VariantNames()) {
+                   const std::vector<std::string>& variants = VariantNames(), bool one_layer = false) {
   const auto graph = ecg::Parse(text);
   ASSERT_TRUE(graph.ok()) << graph.status().message();
-  const auto layers = LayersOf(*graph);
+  auto layers = LayersOf(*graph);
   ASSERT_TRUE(layers.ok());
+  if (one_layer) {
+    layers->assign(1, std::vector<ecg::NodeId>(graph->nodes().size()));
+    std::iota(layers->front().begin(), layers->front().end(), 0);
+  }
   const auto ops = MakeOpGraph(*graph, *layers, {4});
   ASSERT_TRUE(ops.ok()) << ops.status().message();
   std::vector<fusion::Tensor> inputs;
@@ -394,6 +400,19 @@ TEST(OneCluster, HasItsShareOfDdr) {
   const dsa::Machine one = OneCluster(dsa::SmallMachine());
   EXPECT_EQ(one.clusters, 1);
   EXPECT_EQ(one.ddr_bytes_per_s.value, dsa::SmallMachine().ddr_bytes_per_s.value / 2);
+}
+
+TEST(LowerToProgram, ATileMayNeedSomeResultsOfASegmentOnly) {
+  // Both maps stand in front of the product and are one segment; a core's part of the concatenation needs one of them.
+  ExpectNumbers(R"(graph g(%a: f32[4, 2], %b: f32[4, 2], %c: f32[4, 2], %w: f32[2, 2]) {
+    %la: f32[4, 2] = Relu(%a)
+    %lb: f32[4, 2] = Sigmoid(%b)
+    %p: f32[4, 2] = MatMul(%c, %w)
+    %t: f32[4, 2] = Tanh(%p)
+    %y: f32[12, 2] = Concat(%la, %lb, %t) {axis = 0}
+    return %y
+  })",
+                FourCores(), VariantNames(), /*one_layer=*/true);
 }
 
 }  // namespace

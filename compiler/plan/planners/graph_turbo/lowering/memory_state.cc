@@ -47,11 +47,16 @@ const Layer& MemoryState::LayerOf(int op) {
                          : segment.unit == SegmentUnit::kSpecial ? units.special
                                                                  : units.vector);
   }
+  const te::Program& program = info.layer->access.program();
+  std::vector<Region> outputs;
+  for (const te::TensorId output : program.outputs) outputs.push_back(WholeRegion(program.tensors[output].shape));
+  const std::vector<Region> needed = info.layer->access.RequiredTensors(outputs);
+  for (const te::TensorId input : program.inputs) info.unread.push_back(needed[input].elements() == 0);
   info.table.resize(graph.ops[op].inputs.size(), false);
   for (const Segment& segment : info.layer->segments) {
     for (size_t i = 0; i < segment.in.size(); ++i) {
       if (!segment.table[i]) continue;
-      const std::vector<te::TensorId>& inputs = info.layer->access.program().inputs;
+      const std::vector<te::TensorId>& inputs = program.inputs;
       info.table[std::find(inputs.begin(), inputs.end(), segment.in[i]) - inputs.begin()] = true;
     }
   }
@@ -84,16 +89,16 @@ void MemoryState::AddInputs() {
       if (graph.ops[op].inputs[k] != kNone) continue;
       const std::string name = absl::StrCat("w", op, "_", k);
       const Region whole = WholeRegion(layer.access.program().tensors[layer.access.program().inputs[k]].shape);
-      if (whole.elements() == 0) continue;
+      if (IsUnread(op, k)) continue;
       weights.Add({op, static_cast<int>(k)}, {emitter.NewDdr(name, whole.elements(), true, false), whole}, steps);
       lowered.inputs.push_back({name, kNone, op, static_cast<int>(k)});
     }
   }
 }
 
-bool MemoryState::IsEmpty(int op, size_t input) {
-  const te::Program& program = LayerOf(op).access.program();
-  return NumElements(program.tensors[program.inputs[input]].shape) == 0;
+bool MemoryState::IsUnread(int op, size_t input) {
+  LayerOf(op);
+  return layers[op].unread[input];
 }
 
 Part* MemoryState::PartOf(int s, int tensor) {
@@ -107,7 +112,7 @@ void MemoryState::BringWeights(int now, int s, int64_t spare_bytes) {
   const Op& op = graph.ops[steps[s].op];
   LayerOf(steps[s].op);
   for (size_t k = 0; k < op.inputs.size(); ++k) {
-    if (op.inputs[k] != kNone || layers[steps[s].op].table[k] || IsEmpty(steps[s].op, k)) continue;
+    if (op.inputs[k] != kNone || layers[steps[s].op].table[k] || IsUnread(steps[s].op, k)) continue;
     // A weight that would take most of the GB passes through it in tiles.
     const Weights::Key key{steps[s].op, static_cast<int>(k)};
     const double bytes = static_cast<double>(weights.InDdr(key).box.elements() * emitter.element_bytes());
@@ -124,7 +129,7 @@ void MemoryState::FindSources(int s, LayerWork* work) {
   for (size_t k = 0; k < op.inputs.size(); ++k) {
     LayerInput& input = work->inputs[k];
     input.sources.clear();
-    if (IsEmpty(step.op, k)) continue;  // nothing reads it
+    if (IsUnread(step.op, k)) continue;  // nothing reads it
     input.weight = op.inputs[k] == kNone;
     input.table = layers[step.op].table[k];
     if (input.weight) {
@@ -181,7 +186,7 @@ void MemoryState::Stage(int s) {
   const Op& op = graph.ops[step.op];
   const std::vector<Region> needed = LayerOf(step.op).access.RequiredTensors(step.outputs);
   for (size_t k = 0; k < op.inputs.size(); ++k) {
-    if (op.inputs[k] == kNone || IsEmpty(step.op, k)) continue;
+    if (op.inputs[k] == kNone || IsUnread(step.op, k)) continue;
     const Region& region = needed[layers[step.op].layer->access.program().inputs[k]];
     if (static_cast<double>(region.elements() * emitter.element_bytes()) > machine.global_bytes.value / 2) continue;
     std::vector<const Held*> in_ddr;

@@ -25,7 +25,8 @@ struct MemoryState {
     std::unique_ptr<Layer> layer;
     std::vector<int> expressions;  // of the program, by segment
     std::vector<std::string> units;
-    std::vector<bool> table;  // by input: is only gathered from DDR
+    std::vector<bool> table;   // by input: is only gathered from DDR
+    std::vector<bool> unread;  // by input: no result needs an element of it, as of the extents that a Reshape takes
   };
 
   // A part of what a layer reads, in the GB, and the block of DDR that it was copied from.
@@ -41,8 +42,8 @@ struct MemoryState {
 
   // The layer of an operator, whose expressions join the program with the first call.
   const Layer& LayerOf(int op);
-  // Has the input of the operator no elements? It has no address then.
-  bool IsEmpty(int op, size_t input);
+  // Does the layer need nothing of the input, as of a tensor without elements? It has no address then.
+  bool IsUnread(int op, size_t input);
   // The part of `tensor` that step `s` has made.
   Part* PartOf(int s, int tensor);
   // Does step `s` read the part?

@@ -69,6 +69,7 @@ std::vector<int64_t> AbsoluteKey(const dsa::EvaluationRequest& request) {
     }
   }
   for (const int input : request.inputs) key.push_back(input);
+  for (const int output : request.outputs) key.push_back(output);
   return key;
 }
 
@@ -77,14 +78,15 @@ class PartMaker {
  public:
   PartMaker(const AccessMap& access, const std::set<te::TensorId>& kept, const dsa::EvaluationRequest& request)
       : whole_(access.program()), request_(request), kept_(kept) {
-    std::vector<Region> results;
-    for (const dsa::TensorBox& box : request.results) {
+    std::vector<Region> results(whole_.outputs.size());
+    for (size_t r = 0; r < request.results.size(); ++r) {
+      const dsa::TensorBox& box = request.results[r];
       Region region = WholeRegion(box.extents);
       for (size_t d = 0; d < box.origin.size(); ++d) {
         region.ranges[d].begin += box.origin[d];
         region.ranges[d].end += box.origin[d];
       }
-      results.push_back(std::move(region));
+      results[request.OutputOf(r)] = std::move(region);
     }
     ReductionPart part;
     if (request.reduce_end > 0) {
@@ -112,11 +114,16 @@ class PartMaker {
     for (const te::Te& te : whole_.tes) {
       if (!regions_[te.outputs[0]].nothing) part.program.tes.push_back(Restrict(te));
     }
+    // An output that nobody needs has no expression in the part.
+    auto& outputs = part.program.outputs;
+    outputs.erase(
+        std::remove_if(outputs.begin(), outputs.end(), [&](te::TensorId output) { return regions_[output].nothing; }),
+        outputs.end());
     for (size_t o = 0; o < request_.operands.size(); ++o) {
       part.operands.push_back(Place(whole_.inputs[request_.inputs[o]], request_.operands[o]));
     }
     for (size_t r = 0; r < request_.results.size(); ++r) {
-      part.results.push_back(Place(whole_.outputs[r], request_.results[r]));
+      part.results.push_back(Place(ResultOf(r), request_.results[r]));
     }
     return part;
   }
@@ -160,11 +167,13 @@ class PartMaker {
     };
     for (size_t o = 0; o < request_.operands.size(); ++o)
       place(whole_.inputs[request_.inputs[o]], request_.operands[o]);
-    for (size_t r = 0; r < request_.results.size(); ++r) place(whole_.outputs[r], request_.results[r]);
+    for (size_t r = 0; r < request_.results.size(); ++r) place(ResultOf(r), request_.results[r]);
     return key;
   }
 
  private:
+  te::TensorId ResultOf(size_t result) const { return whole_.outputs[request_.OutputOf(result)]; }
+
   PlacedBox Place(te::TensorId t, const dsa::TensorBox& box) const {
     PlacedBox placed{t, box.origin, box.extents};
     const std::vector<int64_t> origin = OriginOf(t);

@@ -29,6 +29,7 @@ class ExpressionParts {
  public:
   explicit ExpressionParts(te::Program expression);
 
+  const te::Program& expression() const { return access_.program(); }
   PartOfExpression PartOf(const dsa::EvaluationRequest& request) const;
 
   // Requests with equal keys have equal parts. The key is found without making the part. Where all indices are affine

@@ -1,5 +1,6 @@
 #include "compiler/plan/planners/graph_turbo/lowering/te_evaluator.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "compiler/te/interpreter/interpreter.h"
@@ -70,6 +71,11 @@ absl::StatusOr<TeEvaluator> TeEvaluator::FromTexts(const dsa::Program& program) 
   return TeEvaluator(expressions);
 }
 
+bool TeEvaluator::MakesIntegers(int expression, size_t result) const {
+  const te::Program& program = expressions_[expression].expression();
+  return !IsFloat(program.tensors[program.outputs[result]].dtype);
+}
+
 absl::StatusOr<std::vector<std::vector<float>>> TeEvaluator::Evaluate(const dsa::EvaluationRequest& request) {
   const PartOfExpression part = expressions_[request.expression].PartOf(request);
   std::vector<Tensor> inputs;
@@ -85,11 +91,12 @@ absl::StatusOr<std::vector<std::vector<float>>> TeEvaluator::Evaluate(const dsa:
   }
   ASSIGN_OR_RETURN(const std::vector<Tensor> outputs, te::Interpret(part.program, inputs));
   std::vector<std::vector<float>> values;
-  for (size_t r = 0; r < outputs.size(); ++r) {
-    const PlacedBox& box = part.results[r];
+  for (const PlacedBox& box : part.results) {
+    const std::vector<te::TensorId>& made = part.program.outputs;
+    const Tensor& output = outputs[std::find(made.begin(), made.end(), box.tensor) - made.begin()];
     std::vector<float>& result = values.emplace_back();
-    VisitBox(box.extents, box.at, outputs[r].shape(), box.at, outputs[r].shape(),
-             [&](int64_t a, int64_t) { result.push_back(Get(outputs[r], a)); });
+    VisitBox(box.extents, box.at, output.shape(), box.at, output.shape(),
+             [&](int64_t a, int64_t) { result.push_back(Get(output, a)); });
   }
   return values;
 }

@@ -20,6 +20,7 @@ class TeEvaluator : public dsa::Evaluator {
   static absl::StatusOr<TeEvaluator> FromTexts(const dsa::Program& program);
 
   absl::StatusOr<std::vector<std::vector<float>>> Evaluate(const dsa::EvaluationRequest& request) override;
+  bool MakesIntegers(int expression, size_t result) const override;
 
  private:
   std::vector<ExpressionParts> expressions_;

@@ -45,6 +45,28 @@ TEST(TeEvaluator, APartEqualsThePartOfTheWhole) {
   }
 }
 
+TEST(TeEvaluator, APartMayMakeOneOfSeveralOutputs) {
+  const auto program = te::Parse(R"(te p(%0: f32[4]) {
+    %1[i0<4]: f32 = mul(%0[i0], 2.0)
+    %2[i1<4]: f32 = mul(%1[i1], 10.0)
+    return %1, %2
+  })");
+  ASSERT_TRUE(program.ok()) << program.status().message();
+  TeEvaluator evaluator({*program});
+  dsa::EvaluationRequest request;
+  request.results = {{{1}, {2}}};
+  request.operands = {{{1}, {2}}};
+  request.inputs = {0};
+  request.values = {{3, 4}};
+  for (const auto& [output, scale] : {std::pair<int, float>{0, 2}, {1, 20}}) {
+    request.outputs = {output};
+    const auto values = evaluator.Evaluate(request);
+    ASSERT_TRUE(values.ok()) << values.status().message();
+    ASSERT_EQ(values->size(), 1u);
+    EXPECT_THAT((*values)[0], ElementsAre(3 * scale, 4 * scale));
+  }
+}
+
 TEST(TeEvaluator, PartsOfASumAddUp) {
   const auto program = te::Parse(R"(te p(%0: f32[2, 8], %1: f32[8, 3]) {
     %2[i0<2, i1<3]: f32 = sum.f32(i2<8) mul(%0[i0, i2], %1[i2, i1])
