@@ -76,6 +76,19 @@ TEST(Import, SplitBecomesSlices) {
               HasSubstr("num_outputs=3, the node has 2"));
 }
 
+// Exporters write `w[picks]` as a GatherND of tuples of one component.
+TEST(Import, TuplesOfOneComponentAreIndices) {
+  const auto gathered = [](const std::vector<std::string>& indices, const std::string& attributes = "") {
+    return PrintOrError(ImportText(TensorInfo("input", "x", {"4", "6"}) +
+                                   TensorInfo("input", "i", indices, onnx::TensorProto::INT64) +
+                                   TensorInfo("output", "y", {}) + NodeText("GatherND", {"x", "i"}, {"y"}, attributes)));
+  };
+  EXPECT_THAT(gathered({"3", "5", "1"}), HasSubstr("f32[3, 5, 6] = Gather(%x, "));
+  EXPECT_THAT(gathered({"1"}), HasSubstr("f32[6] = Gather(%x, "));
+  EXPECT_THAT(gathered({"3", "2"}), HasSubstr("f32[3] = GatherND(%x, %i)"));
+  EXPECT_THAT(gathered({"4", "1"}, "attribute { name: 'batch_dims' type: INT i: 1 }"), HasSubstr("= GatherND(%x, %i)"));
+}
+
 TEST(Import, OutputsAreValuesOfTheirOwn) {
   const auto model =
       ImportText(TensorInfo("input", "x", {"2"}) + TensorInfo("output", "x", {}) + Y() + TensorInfo("output", "w", {}) +

@@ -215,6 +215,24 @@ absl::Status DynamicGatherND(ImportContext& import) {
   return absl::OkStatus();
 }
 
+// Tuples of one component are indices: exporters write `w[picks]` so. Gather reads them as they are, without a copy of
+// another shape.
+absl::Status NormalizeGatherND(ImportContext& import) {
+  const ecg::Node node = import.node();
+  std::vector<ecg::Value> held;
+  const OpContext context = ContextOf(import, &held);
+  if (!context.Has(0) || !context.Has(1) || context.attrs.Int("batch_dims") != 0) return absl::OkStatus();
+  const bool pairs = context.Rank(1) == 0 || context.ShapeOf(1).back() != 1 || context.Rank(0) == 0;
+  if (pairs || import.IsDynamic(node.inputs[0]) || import.IsDynamic(node.inputs[1])) return absl::OkStatus();
+  const ecg::ValueId last = import.AddConstant(Tensor::From<int64_t>(DType::kI64, {1}, {context.Rank(1) - 1}));
+  ASSIGN_OR_RETURN(const auto indices, import.AddNode("Squeeze", {node.inputs[1], last}, {}));
+  ecg::Attributes axis;
+  axis.Set("axis", int64_t{0});
+  ASSIGN_OR_RETURN(const auto gathered, import.AddNode("Gather", {node.inputs[0], indices[0]}, axis));
+  import.ReplaceWith({gathered[0]});
+  return absl::OkStatus();
+}
+
 OpDef Define(std::string name, int inputs, std::vector<AttrSpec> attrs) {
   OpDef def;
   def.name = std::move(name);
@@ -243,6 +261,7 @@ std::vector<OpDef> GatherOps() {
   nd.infer = InferGatherND;
   nd.lower = LowerGatherND;
   nd.dynamic = DynamicGatherND;
+  nd.normalize = NormalizeGatherND;
 
   OpDef one_hot = Define("OneHot", 3, {{"axis", AttrKind::kInt}});
   one_hot.roles = {InputRole::kData, InputRole::kScalar, InputRole::kData};
