@@ -1,7 +1,6 @@
 #include "tests/fuzz/graphs/random_windows.h"
 
 #include <algorithm>
-#include <cmath>
 #include <iterator>
 #include <optional>
 #include <string>
@@ -13,7 +12,7 @@
 #include "compiler/ops/registry/infer_types.h"
 #include "compiler/ops/registry/op_def.h"
 #include "tests/fuzz/graphs/drawing.h"
-#include "tests/fuzz/graphs/values.h"
+#include "tests/fuzz/graphs/mild_values.h"
 
 namespace fusion::fuzz {
 namespace {
@@ -22,19 +21,10 @@ using Ints = std::vector<int64_t>;
 
 constexpr int64_t kMostElements = 6000;  // of a value
 constexpr int64_t kMostTerms = 2000000;  // of a window operator, which the interpreter evaluates
-constexpr float kMostFinite = 1000;      // element of an input or a constant
 constexpr size_t kMostNodes = 14;        // of a chain
 constexpr const char* kWindows[] = {"Conv", "ConvTranspose", "MaxPool", "AveragePool"};
 
 enum class Kind : uint8_t { kConv, kDepthwise, kPointwise, kMaxPool, kAveragePool, kTransposed };
-
-// Has the tensor no finite element that makes a chain of sums overflow? Whether a sum of such products is infinite or no
-// number depends on how they are contracted.
-bool IsMild(const Tensor& tensor) {
-  const float* const begin = tensor.as<float>();
-  return std::all_of(begin, begin + tensor.num_elements(),
-                     [](float x) { return !std::isfinite(x) || std::abs(x) <= kMostFinite; });
-}
 
 class Generator {
  public:
@@ -43,7 +33,7 @@ class Generator {
   ecg::Graph Make() {
     const Shape x = {draw_.OneOf(Ints{1, 1, 2}), draw_.OneOf(Ints{1, 3, 5, 8, 16, 20}),
                      draw_.OneOf(Ints{1, 2, 7, 13, 16, 24}), draw_.OneOf(Ints{1, 3, 11, 14, 16, 33})};
-    last_ = graph_.AddInput(MildName(x), {DType::kF32, x});
+    last_ = graph_.AddInput(MildName(x, &draw_), {DType::kF32, x});
     const int64_t windows = draw_.OneOf(Ints{2, 2, 2, 3, 3, 4, 5});
     for (int64_t made = 0, tries = 0; made < windows && tries < 100; ++tries) {
       if (!AddWindow(draw_.OneOf(kinds_))) continue;
@@ -77,21 +67,6 @@ class Generator {
       }
     }
     return window;
-  }
-
-  uint64_t MildSeed(const Shape& shape) {
-    for (;;) {
-      const uint64_t seed = draw_.Bits();
-      if (IsMild(DrawTensor(DType::kF32, shape, seed))) return seed;
-    }
-  }
-
-  // The name of an input determines its data.
-  std::string MildName(const Shape& shape) {
-    for (;;) {
-      const std::string name = absl::StrCat("x", draw_.Below(1000));
-      if (IsMild(DrawInput(name, DType::kF32, shape))) return name;
-    }
   }
 
   // Adds a window operator over the last value; false where it does not fit.
@@ -135,9 +110,7 @@ class Generator {
     for (const Shape& shape : constants) {
       ecg::Value& value = made.emplace_back();
       value.type = {DType::kF32, shape};
-      const uint64_t seed = MildSeed(shape);
-      value.constant = NumElements(shape) > ecg::kMaxPrintedElements ? FilledTensor(DType::kF32, shape, seed)
-                                                                     : DrawTensor(DType::kF32, shape, seed);
+      value.constant = MildConstant(shape, &draw_);
     }
     std::vector<const ecg::Value*> operands;
     for (const ecg::ValueId v : inputs) operands.push_back(&graph_.value(v));
