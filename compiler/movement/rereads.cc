@@ -198,6 +198,33 @@ class Footprints {
   std::vector<std::optional<double>> of_step_;  // by first level
 };
 
+// What an address loads.
+struct Picks {
+  double kinds = 1;      // values that it can have together
+  bool of_task = false;  // comes from a task's scratch
+};
+
+Picks PicksOf(const Index& address, const Kernel& kernel) {
+  Picks picks;
+  for (const Index::Part& part : address.parts()) {
+    if (part.term.kind != te::TermKind::kLoad) continue;
+    picks.kinds *= static_cast<double>(part.term.load_range.hi - part.term.load_range.lo + 1);
+    picks.of_task = picks.of_task || !IsArgument(kernel.buffers[part.term.tensor]);
+  }
+  return picks;
+}
+
+// Does the axis move the address, but only by what is loaded for it?
+bool IsPick(const Index& address, int axis) {
+  bool picks = false;
+  for (const Index::Part& part : address.parts()) {
+    if (!Index::FromParts(0, {part}).UsesAxis(axis)) continue;
+    if (part.term.kind != te::TermKind::kLoad) return false;
+    picks = true;
+  }
+  return picks;
+}
+
 bool IsPrefetched(const Step& step, int buffer) {
   const auto* const tile = step.As<RegisterTile>();
   return tile != nullptr && std::any_of(tile->prefetch.begin(), tile->prefetch.end(),
@@ -215,7 +242,8 @@ class Rereads {
   std::vector<Reread> Find() {
     for (size_t s = 0; s < steps_.size(); ++s) {
       for (const te::ScalarNode* load : steps_[s].loads()) {
-        if (IsArgument(kernel_.buffers[load->tensor]) && !load->indices[0].HasLoad()) Note(*load, s);
+        if (!IsArgument(kernel_.buffers[load->tensor])) continue;
+        load->indices[0].HasLoad() ? NotePicked(*load, s) : Note(*load, s);
       }
     }
     return std::move(found_);
@@ -238,6 +266,31 @@ class Rereads {
       for (size_t outer = 0; outer < l; ++outer) around *= levels[outer].trips;
       found_.push_back({number, load.tensor, around * step->Of(address, load.tensor, l + 1), between,
                         IsPrefetched(phase_.steps[number], load.tensor)});
+    }
+  }
+
+  // A loop that moves an address only by what it loads picks among places, and reads each of them several times. Between
+  // two reads of one lie, on average, as many iterations as there are places. What a task loads from its own scratch is
+  // another pick in each task.
+  void NotePicked(const te::ScalarNode& load, size_t number) {
+    Footprints* const step = &steps_[number];
+    const std::vector<Level>& levels = step->nest().levels;
+    const Index& address = load.indices[0];
+    const Picks picks = PicksOf(address, kernel_);
+    double found = 1;  // picks that inner loops find
+    for (size_t l = levels.size(); l-- > 0;) {
+      const bool of_grid = l < step->nest().grid;
+      const bool picked = IsPick(address, levels[l].axis) ||
+                          (of_grid && picks.of_task && !address.UsesAxis(levels[l].axis));
+      if (!picked) continue;
+      const double trips = levels[l].trips, different = std::min(trips, picks.kinds / found);
+      found = std::min(picks.kinds, found * trips);
+      const double each = step->Of(address, load.tensor, l + 1);
+      const double between = different * (of_grid ? OfTasks(l + 1) : step->OfStep(l + 1));
+      if (different >= trips || !LeavesPrivateCache(between, device_)) continue;
+      double around = trips - different;
+      for (size_t outer = 0; outer < l; ++outer) around *= levels[outer].trips;
+      found_.push_back({number, load.tensor, around * each, between, IsPrefetched(phase_.steps[number], load.tensor)});
     }
   }
 

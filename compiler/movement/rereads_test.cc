@@ -134,6 +134,39 @@ TEST(Rereads, StepsPrefetchWhatTheyName) {
   EXPECT_TRUE(Of(kernel, DeviceWith(8 << 10))[0].prefetched);
 }
 
+// Of 4 rows of 4 KiB, 100 tasks or iterations read the one that a table says.
+Kernel PickedRows(bool in_task, bool of_scratch) {
+  const Axis token{4, 100};
+  const Index pick = Index::Load(3, {of_scratch ? Index(0) : Index(token)}, {0, 3});
+  const std::vector<Axis> tokens = {token};
+  Kernel kernel = Products(in_task ? std::vector<Axis>() : tokens, in_task ? tokens : std::vector<Axis>(),
+                           pick * kDepth + Index(kK), Index(kK), kK, Index(token));
+  Buffer table;
+  table.dtype = DType::kI64;
+  table.elements = of_scratch ? 1 : 100;
+  table.scope = of_scratch ? Scope::kBlock : Scope::kKernel;
+  kernel.buffers.push_back(table);
+  return kernel;
+}
+
+TEST(Rereads, WhatDataPickIsReadAgain) {
+  const double picked = 4 * kRow, again = 100 - 4;
+  for (const bool in_task : {false, true}) {
+    const std::vector<Reread> rereads = Of(PickedRows(in_task, false), DeviceWith(16 << 10));
+    ASSERT_FALSE(rereads.empty());
+    EXPECT_EQ(rereads[0].buffer, 0);
+    EXPECT_DOUBLE_EQ(rereads[0].bytes, again * kRow);
+    EXPECT_GE(rereads[0].footprint, picked) << "on average, each row lies between two reads of one";
+    for (const Reread& reread : Of(PickedRows(in_task, false), DeviceWith(64 << 10))) {
+      EXPECT_NE(reread.buffer, 0) << "the core keeps 4 rows";
+    }
+  }
+  const std::vector<Reread> rereads = Of(PickedRows(false, true), DeviceWith(16 << 10));
+  ASSERT_FALSE(rereads.empty()) << "each task has another pick in its scratch";
+  EXPECT_EQ(rereads[0].buffer, 0);
+  EXPECT_DOUBLE_EQ(rereads[0].bytes, again * kRow);
+}
+
 TEST(Rereads, MemoryOfAFixedSizeHasNone) {
   DeviceModel device = DeviceWith(1 << 10);
   device.kind = "cuda";

@@ -33,13 +33,17 @@ PastEnd ProductsPastEnd(const Nest& nest, const Axis& axis, const KernelDraft& d
       nest.body[0]->op != te::Op::kMul) {
     return PastEnd::kNotRounded;
   }
+  // What data address is read where it lies.
+  const auto is_packed = [&](const te::ScalarNode& load) {
+    return buffers[load.tensor].is_constant && !load.indices[0].HasLoad();
+  };
   const bool packed = std::any_of(nest.body[0]->args.begin(), nest.body[0]->args.end(), [&](const te::Scalar& arg) {
-    return arg->kind == te::ScalarKind::kLoad && buffers[arg->tensor].is_constant && arg->indices[0].UsesAxis(axis.id);
+    return arg->kind == te::ScalarKind::kLoad && is_packed(*arg) && arg->indices[0].UsesAxis(axis.id);
   });
   if (!packed) return PastEnd::kNotRounded;
   bool zero = true;
   te::Visit(nest.body[0], [&](const te::ScalarNode& node) {
-    if (node.kind != te::ScalarKind::kLoad || buffers[node.tensor].is_constant) return;
+    if (node.kind != te::ScalarKind::kLoad || is_packed(node)) return;
     zero = zero && (!node.indices[0].UsesAxis(axis.id) || ReadsPadding(node, axis.extent, draft));
   });
   return zero ? PastEnd::kZero : PastEnd::kSkipped;

@@ -45,6 +45,89 @@ TEST(CodegenMatMul, Shapes) {
   EXPECT_EQ(Failures(cases), "");
 }
 
+Tensor Picked(const Shape& shape, const std::vector<int64_t>& values, DType dtype = DType::kI64) {
+  return Tensor::From<int64_t>(dtype, shape, values);
+}
+
+// Products whose weights a router picks for each row (a mixture of experts): they are read where they lie.
+TEST(CodegenMatMul, OfPickedWeights) {
+  std::vector<FusionCase> cases;
+  const Ints six = {0, 3, -1, 2, 3, 1};
+  for (const bool constant : {true, false}) {
+    const auto weights = [&](G* g, const Shape& shape) { return constant ? g->Weight(shape) : g->In(shape); };
+    for (const int64_t width : {64, 40, 33, 5}) {
+      for (const int64_t rows : {1, 5, 40}) {
+        G g;  // x · w[ids]
+        const V picked = g.Op("Gather", {weights(&g, {4, 21, width}), g.In(Picked({6}, six))});
+        g.Out(g.Op("MatMul", {g.In({6, rows, 21}), picked}));
+        cases.push_back(FusionCase("columns " + std::to_string(width) + " rows " + std::to_string(rows), g));
+      }
+      G g;  // w[ids] · x, with weights that lie along the reduction
+      const V picked = g.Op("Gather", {weights(&g, {4, width, 48}), g.In(Picked({6}, six))});
+      g.Out(g.Op("MatMul", {picked, g.In({6, 48, 1})}));
+      cases.push_back(FusionCase("transposed " + std::to_string(width), g));
+    }
+    {
+      G g;  // more picks than weights, each several times
+      Ints many(64);
+      for (size_t i = 0; i < many.size(); ++i) many[i] = static_cast<int64_t>(i * 7 % 4);
+      const V picked = g.Op("GatherND", {weights(&g, {4, 32, 96}), g.In(Picked({64, 1}, many))});
+      const V y = g.Op("MatMul", {g.In({64, 1, 32}), picked});
+      g.Out(g.Op("Mul", {y, g.Op("Sigmoid", {y})}));
+      cases.push_back(FusionCase("more picks than weights", g));
+    }
+    {
+      G g;  // picked rows: data decide the order of the terms
+      const V rows = g.Op("Gather", {weights(&g, {9, 48}), g.In(Picked({6}, six, DType::kI32))});
+      g.Out(g.Op("MatMul", {g.In({7, 6}), rows}));
+      cases.push_back(FusionCase("rows of the reduction", g));
+    }
+    {
+      G g;  // picked columns are no neighbours
+      Ints many(32);
+      for (size_t i = 0; i < many.size(); ++i) many[i] = static_cast<int64_t>(i * 5 % 37);
+      const V columns = g.Op("Gather", {weights(&g, {12, 37}), g.In(Picked({32}, many))}, {{"axis", k1}});
+      g.Out(g.Op("MatMul", {g.In({9, 12}), columns}));
+      cases.push_back(FusionCase("columns of the result", g));
+    }
+    {
+      G g;  // both operands are picked
+      const V x = g.Op("Gather", {g.In({5, 1, 24}), g.In(Picked({6}, {4, 4, 0, 1, 2, 3}))});
+      const V w = g.Op("Gather", {weights(&g, {4, 24, 32}), g.In(Picked({6}, six))});
+      g.Out(g.Op("MatMul", {x, w}));
+      cases.push_back(FusionCase("both operands", g));
+    }
+    {
+      G g;  // narrow weights
+      const V w = g.Op("Gather", {g.Op("Cast", {weights(&g, {4, 24, 32})}, {{"to", k1}}), g.In(Picked({6}, six))});
+      g.Out(g.Op("MatMul", {g.In({6, 3, 24}), w}));
+      cases.push_back(FusionCase("cast", g));
+    }
+    {
+      G g;  // a whole expert of two layers, and the weighted sum of two of them for each token
+      const V ids = g.In(Picked({6}, six));
+      const V w1 = g.Op("Gather", {weights(&g, {4, 24, 64}), ids}), w2 = g.Op("Gather", {weights(&g, {4, 32, 24}), ids});
+      const V bias = g.Op("Gather", {weights(&g, {4, 1, 64}), ids});
+      const V y = g.Op("Add", {g.Op("MatMul", {g.In({6, 1, 24}), w1}), bias});
+      const std::vector<V> halves = g.Ops("Split", {y}, {{"axis", int64_t{2}}, {"num_outputs", int64_t{2}}}, 2);
+      const V gated = g.Op("Mul", {g.Op("Mul", {halves[0], g.Op("Sigmoid", {halves[0]})}), halves[1]});
+      const V z = g.Op("Mul", {g.Op("MatMul", {gated, w2}), g.In({6, 1, 1})});
+      g.Out(g.Op("ReduceSum", {g.Op("Reshape", {z, g.Ints({3, 2, 24})}), g.Ints({1})}, {{"keepdims", int64_t{0}}}));
+      cases.push_back(FusionCase("experts", g));
+    }
+  }
+  EXPECT_EQ(Failures(cases), "");
+  std::vector<FusionCase> some;
+  for (size_t c = 0; c < cases.size(); c += 3) some.push_back(cases[c]);
+  const std::vector<RunOptions> others = {{NeonDevice()}, {OpenClTestDevice(4, 32)}, {OpenClTestDevice(16, 1)},
+                                          {CudaTestDevice(64)}};
+  std::vector<RunOptions> runnable;
+  for (const RunOptions& one : others) {
+    if (CanRun(one.device).ok()) runnable.push_back(one);
+  }
+  EXPECT_EQ(Failures(some, runnable), "");
+}
+
 TEST(CodegenMatMul, LargeShapes) {
   std::vector<FusionCase> cases;
   cases.push_back(MatMul({128, 768}, {768, 768}, true));

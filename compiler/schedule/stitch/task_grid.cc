@@ -3,12 +3,14 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <optional>
 #include <set>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "compiler/schedule/nest/form_stages.h"
 #include "compiler/schedule/nest/split_ranges.h"
+#include "compiler/schedule/stitch/picked_weights.h"
 #include "compiler/schedule/stitch/task_size.h"
 #include "compiler/schedule/targets/target_strategy.h"
 #include "compiler/schedule/threadgroup/threadgroup_tile.h"
@@ -243,6 +245,19 @@ std::vector<GridAxis> WithTilesOfAnotherAxis(const TaskBoxes& task, double least
   return grid;
 }
 
+// The grid with the columns of picked weights outermost, in blocks; nullopt where there are none, or a task could not
+// compute a block.
+std::optional<std::vector<GridAxis>> ByPickedColumns(const TaskBoxes& task, const DeviceModel& device,
+                                                     std::vector<GridAxis> grid, AxisSource* axes) {
+  const std::optional<PickedColumns> columns =
+      ColumnsOfPickedWeights(task.program(), task.stages().back().te, device);
+  if (!columns) return std::nullopt;
+  std::erase_if(grid, [&](const GridAxis& shared) { return shared.axis.id == columns->axis.id; });
+  grid.insert(grid.begin(), InBlocks(columns->axis, columns->block, axes));
+  if (!task.For(grid).ok()) return std::nullopt;
+  return grid;
+}
+
 }  // namespace
 
 int64_t MostScratchBytes(const DeviceModel& device, bool products) {
@@ -276,6 +291,9 @@ absl::StatusOr<std::vector<GridAxis>> ChooseGrid(const TaskBoxes& task, InTasks 
   if (!in_ranges.empty() && Tasks(grid) < least_tasks) {
     grid = LargeBlocks(task, in_ranges, least_tasks, std::move(grid), axes);
     if (Tasks(grid) < least_tasks) grid = SharedAxes(task, {}, 1, axes, &refusal);
+  }
+  if (!products) {
+    if (const std::optional<std::vector<GridAxis>> picked = ByPickedColumns(task, device, grid, axes)) return *picked;
   }
   // The innermost contiguous axis stays in the task for the vectors, if the other axes make enough tasks.
   if (!grid.empty() && grid.back().axis.id == main.axes.back().id) {

@@ -34,7 +34,7 @@ class Packer {
 
   absl::Status Pack(const Operand& load) {
     const movement::Buffer source = kernel_.buffers[load.buffer];
-    const bool constant = source.is_constant && source.packed_from < 0;
+    const bool constant = IsPackable(load, kernel_);
     const bool by_lane = load.address.UsesAxis(tile_.lane.id);
     // A broadcast weight is read as it is, unless the reduction is rounded up: the elements past its end are not zero.
     if (!by_lane && !(constant && RoundedUp(load))) return absl::OkStatus();
@@ -248,7 +248,7 @@ std::optional<Axis> PanelAxis(const TileAxes& tile, const std::vector<Operand>& 
     const movement::Buffer& buffer = kernel.buffers[load.buffer];
     int64_t stride = 0;
     if (!load.address.UsesAxis(tile.lane.id)) continue;
-    if (!buffer.is_constant || buffer.packed_from >= 0 || load.address.Range().hi >= buffer.elements ||
+    if (!IsPackable(load, kernel) || load.address.Range().hi >= buffer.elements ||
         !load.address.AffineIn(tile.lane.id, &stride)) {
       return std::nullopt;
     }

@@ -43,5 +43,18 @@ TEST(Products, WantATileWhereAllOperandsAreReadAgain) {
   EXPECT_FALSE(Wants(8, 16, 8)) << "less work than a task is worth";
 }
 
+// 128 rows times the matrix that data pick for each of them, or for all of them together.
+TEST(Products, DataMayPickAnotherOperandForEachRow) {
+  const auto wants = [](const std::string& pick) {
+    const te::Program program = ParseTe(absl::StrCat(R"(te p(%0: f32[128, 256], %1: i64[128], %2: f32[4, 256, 512]) {
+  %3[i0<128, i1<512]: f32 = sum.f32(i2<256) mul(%0[i0, i2], %2[%1[)", pick, R"(]{0..3}, i2, i1])
+  return %3
+})"));
+    return !program.tes.empty() && WantsRegisterTile(program, program.tes[0], Device());
+  };
+  EXPECT_FALSE(wants("i0"));
+  EXPECT_TRUE(wants("5"));
+}
+
 }  // namespace
 }  // namespace fusion

@@ -250,7 +250,7 @@ class TileBuilder {
     // Vectors past the end of the axis are read from a packed copy, unless the operand is a constant.
     const bool copies_tail = vectors_.id >= 0 && tile_.store_limit < 0 &&
                              std::any_of(loads_.begin(), loads_.end(), [&](const Operand& load) {
-                               return load.address.UsesAxis(vectors_.id) && !kernel_.buffers[load.buffer].is_constant;
+                               return load.address.UsesAxis(vectors_.id) && !IsPackable(load, kernel_);
                              });
     if (copies_tail && vectors_.extent % ranked[0].vectors != 0) {
       const std::vector<TileShape> whole =

@@ -59,6 +59,11 @@ std::vector<Operand> BodyLoads(const Nest& nest) {
   return loads;
 }
 
+bool IsPackable(const Operand& load, const movement::Kernel& kernel) {
+  const movement::Buffer& buffer = kernel.buffers[load.buffer];
+  return buffer.is_constant && buffer.packed_from < 0 && !load.address.HasLoad();
+}
+
 double Extent(const std::vector<Axis>& axes) {
   double product = 1;
   for (const Axis& axis : axes) product *= static_cast<double>(axis.extent);
@@ -119,9 +124,7 @@ LaneUse UseOfLanes(const Operand& load, const Axis& lane, int64_t lanes, const s
                    const movement::Kernel& kernel) {
   const te::LaneAccess access = te::ClassifyLanes(load.address, lane, lanes);
   if (access == te::LaneAccess::kInvariant) return LaneUse::kBroadcast;
-  if (load.address.HasLoad()) return LaneUse::kImpossible;
-  const movement::Buffer& buffer = kernel.buffers[load.buffer];
-  if (buffer.is_constant && buffer.packed_from < 0) return LaneUse::kPackConstant;
+  if (IsPackable(load, kernel)) return LaneUse::kPackConstant;
   const bool whole_vectors = lane.extent % lanes == 0;
   if (access == te::LaneAccess::kContiguous && whole_vectors) return LaneUse::kVector;
   // Packing at run time pays only where many rows read the packed values again.
@@ -185,7 +188,8 @@ bool MaskedLanesReadPast(const Nest& nest, const movement::Kernel& kernel) {
       te::Visit(s, [&](const te::ScalarNode& node) {
         if (past || node.kind != te::ScalarKind::kLoad) return;
         // A constant in the body that moves with the lanes is packed, with zeros for masked lanes.
-        if (scalars == &nest.body && kernel.buffers[node.tensor].is_constant) return;
+        const bool packed = kernel.buffers[node.tensor].is_constant && !node.indices[0].HasLoad();
+        if (scalars == &nest.body && packed) return;
         past = Overshoot(node.indices[0], nest.mask_index, nest.mask_limit) >= kSlackElements;
       });
     }

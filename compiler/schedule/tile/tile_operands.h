@@ -18,6 +18,10 @@ struct Operand {
 
 std::vector<Operand> BodyLoads(const Nest& nest);
 
+// Can the operand be packed when the bundle is made? It is an unpacked constant, and no data decides where it is read
+// (the weights of an expert that a router picks).
+bool IsPackable(const Operand& load, const movement::Kernel& kernel);
+
 double Extent(const std::vector<te::Axis>& axes);  // the product
 
 // A runtime operand that fewer rows than this read again is not worth packing.

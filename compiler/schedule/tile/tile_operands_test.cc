@@ -50,6 +50,22 @@ TEST(TileOperands, RolesAreReadOffTheAddresses) {
   EXPECT_EQ(constant.Use(1, constant.column()), LaneUse::kPackConstant);
 }
 
+// Where data pick an operand's place, it is read there, also if it is a constant.
+TEST(TileOperands, NothingThatDataPickIsPacked) {
+  DraftedProgram drafted(R"(te p(%0: f32[32, 128], %1: i64[32], %2: f32[4, 128, 64] const) {
+  %3[i0<32, i1<64]: f32 = sum.f32(i2<128) mul(%0[i0, i2], %2[%1[i0]{0..3}, i2, i1])
+  return %3
+})");
+  const Nest nest = drafted.NestOf();
+  const std::vector<Operand> loads = BodyLoads(nest);
+  ASSERT_EQ(loads.size(), 2u);
+  EXPECT_FALSE(IsPackable(loads[0], drafted.draft.kernel)) << "no constant";
+  EXPECT_FALSE(IsPackable(loads[1], drafted.draft.kernel));
+  const auto use = [&](const Axis& lane) { return UseOfLanes(loads[1], lane, 16, nest.axes, drafted.draft.kernel); };
+  EXPECT_EQ(use(nest.axes[1]), LaneUse::kVector);
+  EXPECT_EQ(use(nest.axes[0]), LaneUse::kImpossible) << "neighbouring rows are no neighbours there";
+}
+
 TEST(TileOperands, StepsOfTheReduction) {
   const Product plain("mul(%0[i0, i2], %1[i2, i1])");
   EXPECT_FALSE(StridesOverReduction(plain.nest, plain.loads.at(0)));

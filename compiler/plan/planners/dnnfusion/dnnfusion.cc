@@ -14,6 +14,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "compiler/analysis/derived.h"
+#include "compiler/cost/caches.h"
 #include "compiler/cost/traffic_time.h"
 #include "compiler/plan/mapping_table.h"
 #include "compiler/plan/quotient_graph.h"
@@ -140,6 +141,7 @@ class Round {
   enum class Verdict { kFused, kRefused, kNotYet };  // not yet: possible once more operators have joined
 
   absl::Status Grow(NodeId seed);
+  absl::Status JoinExpanded();
   absl::Status StitchBeyondTable();
   absl::Status Explore(NodeId seed, NodeId from, Direction direction);
   bool Deferred(NodeId producer, NodeId consumer) const;
@@ -192,6 +194,7 @@ absl::Status Round::Run(const std::function<void(int64_t)>& progress) {
     const auto key = [&](NodeId id) { return std::pair(types_[id] != MappingType::kOneToOne, bytes[id]); };
     return key(a) < key(b);
   });
+  if (epilogues_first_ && options_.beyond_table) RETURN_IF_ERROR(JoinExpanded());
   int64_t done = 0;
   for (NodeId seed : seeds) {
     if (finished_[seed]) continue;
@@ -210,6 +213,32 @@ absl::Status Round::Run(const std::function<void(int64_t)>& progress) {
     }
   }
   return epilogues_first_ && options_.beyond_table ? StitchBeyondTable() : absl::OkStatus();
+}
+
+// Joins an operator that copies elements many times over with the only one that reads the copies, where they would leave
+// a core's caches and both together take less than half of the time: the weights that a router picks for each token, and
+// their product. The table never fuses such a pair (One-to-Many then Many-to-Many), and by the time that red pairs are
+// tried, the product's kernel has grown for copies that lie in memory.
+absl::Status Round::JoinExpanded() {
+  constexpr double kFarLess = 0.5;
+  for (NodeId id = 0; id < static_cast<NodeId>(types_.size()); ++id) {
+    if (types_[id] != MappingType::kManyToMany) continue;
+    for (NodeId producer : quotient_.Predecessors(id)) {
+      const ecg::Node& node = graph_.node(producer);
+      const bool copies = types_[producer] == MappingType::kOneToMany && ops::NodeFlops(graph_, node) == 0;
+      if (!copies || node.outputs.size() != 1 || graph_.IsOutput(node.outputs[0])) continue;
+      const auto bytes = static_cast<double>(HandedOver(producer, id));
+      if (graph_.value(node.outputs[0]).consumers.size() != 1 || !LeavesPrivateCache(bytes, device_)) continue;
+      NodeSet fused = {producer, id};
+      std::sort(fused.begin(), fused.end());
+      if (!oracle_.Fit(graph_, {fused}).ok()) continue;
+      const double apart_ns = oracle_.EstimateNs(graph_, {producer}) + oracle_.EstimateNs(graph_, {id});
+      if (oracle_.EstimateNs(graph_, fused) > kFarLess * apart_ns) continue;
+      guesses_ = 0;
+      RETURN_IF_ERROR(TryFuse(producer, id, HoldingNs(bytes)).status());
+    }
+  }
+  return absl::OkStatus();
 }
 
 // Tries pairs of fusion blocks that Table 3 keeps apart, those that hand over most bytes first. The part of an
