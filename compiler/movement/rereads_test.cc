@@ -134,7 +134,7 @@ TEST(Rereads, StepsPrefetchWhatTheyName) {
   EXPECT_TRUE(Of(kernel, DeviceWith(8 << 10))[0].prefetched);
 }
 
-// Of 4 rows of 4 KiB, 100 tasks or iterations read the one that a table says.
+// Tasks or iterations, 100 of them, read one of 4 rows of 4 KiB, as a table says.
 Kernel PickedRows(bool in_task, bool of_scratch) {
   const Axis token{4, 100};
   const Index pick = Index::Load(3, {of_scratch ? Index(0) : Index(token)}, {0, 3});

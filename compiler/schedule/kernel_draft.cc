@@ -33,7 +33,7 @@ PastEnd ProductsPastEnd(const Nest& nest, const Axis& axis, const KernelDraft& d
       nest.body[0]->op != te::Op::kMul) {
     return PastEnd::kNotRounded;
   }
-  // What data address is read where it lies.
+  // A constant at an address that data decide is read where it lies.
   const auto is_packed = [&](const te::ScalarNode& load) {
     return buffers[load.tensor].is_constant && !load.indices[0].HasLoad();
   };
