@@ -26,7 +26,7 @@ bool Widen(const ecg::Graph& graph, const std::string& math, Expectation* expect
 
 // Allows for minimal filtering where compiled kernels may use it. Only the default does, never "strict".
 bool Filter(const ecg::Graph& graph, const Mode& mode, Expectation* expectation) {
-  if (mode.planner.empty() || mode.math != "fast") return false;
+  if (mode.planner.empty() || mode.math != "fast" || mode.target != "cpu") return false;
   const absl::StatusOr<ecg::Graph> rewritten = Rewritten(graph, mode.math);
   return rewritten.ok() && AddFilteredRuns(*rewritten, DrawInputs(graph), kRuns, expectation).ok();
 }
@@ -42,6 +42,11 @@ absl::Status CheckText(const ecg::Graph& graph) {
 absl::Status AgreeOnRefusal(const Outputs& outputs) {
   if (outputs.ok()) return absl::FailedPreconditionError("has outputs where the reference has an error");
   return absl::IsInvalidArgument(outputs.status()) ? absl::OkStatus() : outputs.status();
+}
+
+// Does the mode's target say that it does not compute such a graph? The CPU computes all.
+bool RefusedByTarget(const Mode& mode, const absl::Status& status) {
+  return mode.target != "cpu" && (absl::IsUnimplemented(status) || absl::IsResourceExhausted(status));
 }
 
 // Does an index or an extent of the model follow from subnormal numbers, and become one that cannot be?
@@ -109,12 +114,18 @@ std::vector<Checked> Check(const std::vector<Case>& cases, const std::vector<Mod
         }
         ++checked[c].one_kernel[modes[m].name];
       }
+      if (RefusedByTarget(modes[m], results[m][c]->status())) {
+        const std::string reason = Reason(std::string(results[m][c]->status().message()));
+        ++checked[c].refused_by_target[absl::StrCat(modes[m].name, ": ", reason)];
+        continue;
+      }
       if (refused[c]) {
         const absl::Status status = AgreeOnRefusal(*results[m][c]);
         if (!status.ok()) checked[c].failures.push_back({modes[m].name, status});
       }
       if (!expected[c].ok()) continue;
       judge(c, *results[m][c], modes[m]);
+      checked[c].judged = true;
     }
   }
   return checked;

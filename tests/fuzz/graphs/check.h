@@ -35,6 +35,8 @@ struct Checked {
   Coverage coverage;              // over all modes
   std::map<std::string, int> one_kernel;   // by mode with a form: how often the graph is one kernel
   std::map<std::string, int> not_one_kernel;  // by mode and reason: how often it is not
+  bool judged = false;  // some mode's result was compared with the interpreter's
+  std::map<std::string, int> refused_by_target;  // by mode and reason: how often its target does not compute the graph
 };
 
 // A model is also checked against its operators run one after another. Each is imported with its operands as constants,

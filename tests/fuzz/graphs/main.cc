@@ -158,8 +158,10 @@ int Run(const Options& options) {
     for (size_t c = 0; c < cases.size(); ++c) {
       const std::vector<Failure>& failures = checked[c].failures;
       summary.OneKernel(checked[c].one_kernel, checked[c].not_one_kernel);
+      const bool nowhere = failures.empty() && !checked[c].refused_by_target.empty() && !checked[c].judged;
+      summary.RefusedByTarget(checked[c].refused_by_target, /*judged=*/!nowhere);
       if (failures.empty()) {
-        summary.Passed(checked[c].coverage);
+        if (!nowhere) summary.Passed(checked[c].coverage);
       } else if (random &&
                  std::all_of(failures.begin(), failures.end(), [](const Failure& f) { return f.Refusal(); })) {
         summary.Refused(failures[0].why);

@@ -16,10 +16,12 @@ struct Mode {
   std::string planner;  // empty: only runs passes and the interpreter
   std::string math;     // "fast", "strict"
   std::string form = "";  // the whole graph is one kernel in this form of its schedule (one_kernel.h)
+  std::string target = "cpu";  // or "dsa", the simulated accelerator
 };
 
 // passes-strict, passes-fast: simplify and rewrite, then interpret. unfused, fused, fused-strict: compile and run.
-// halos, windows: chains of windows as one kernel.
+// halos, windows: chains of windows as one kernel. dsa, dsa-layers: as one program of the simulated accelerator, of the
+// fastest schedule, and layer by layer.
 const std::vector<Mode>& AllModes();
 
 // The graph after simplifying and rewriting at a level of `math`.

@@ -13,6 +13,7 @@ namespace {
 
 constexpr double kCompared = 0.75;  // of all elements, at least
 constexpr double kRefused = 0.02;   // of all random graphs, at most
+constexpr double kNoTarget = 0.34;  // of all random graphs: at most so many may be beyond the only target that is tried
 
 // Lists the most frequent first.
 std::string Counts(const char* title, const std::map<std::string, int64_t>& counts) {
@@ -70,6 +71,11 @@ void Summary::OneKernel(const std::map<std::string, int>& made, const std::map<s
   for (const auto& [reason, times] : not_made) not_one_kernel_[reason] += times;
 }
 
+void Summary::RefusedByTarget(const std::map<std::string, int>& reasons, bool judged) {
+  for (const auto& [reason, times] : reasons) refused_by_target_[reason] += times;
+  if (!reasons.empty() && !judged) ++on_no_target_;
+}
+
 int64_t Summary::RefusedGraphs() const {
   int64_t count = 0;
   for (const auto& [reason, times] : refused_) count += times;
@@ -77,13 +83,14 @@ int64_t Summary::RefusedGraphs() const {
 }
 
 std::string Summary::Text() const {
+  const std::string no_target = on_no_target_ > 0 ? absl::StrCat(on_no_target_, " refused by the target, ") : "";
   return absl::StrCat(graphs(), " graphs: ", compared_, " compared, ", partly_, " partly compared, ", not_compared_,
-                      " not compared, ", RefusedGraphs(), " refused, ", failed_, " failed\n",
+                      " not compared, ", RefusedGraphs(), " refused, ", no_target, failed_, " failed\n",
                       "elements: ", elements_.exact, " equal, ", elements_.rounded, " within rounding, ",
                       elements_.loose, " within rounding larger than they are, ", elements_.special,
                       " NaN or infinite alike; ", elements_.uncertain, " not compared, as rounding decides\n",
                       Counts("refused", refused_), Counts("left out", left_out_), Counts("one kernel", one_kernel_),
-                      Counts("not one kernel", not_one_kernel_));
+                      Counts("not one kernel", not_one_kernel_), Counts("refused by target", refused_by_target_));
 }
 
 std::string Summary::Shortcoming() const {
@@ -91,6 +98,10 @@ std::string Summary::Shortcoming() const {
   if (static_cast<double>(refused + not_compared_) > std::max(1.0, kRefused * static_cast<double>(graphs()))) {
     return absl::StrFormat("%d of %d graphs were refused or not compared, at most %g%% may be", refused + not_compared_,
                            graphs(), 100 * kRefused);
+  }
+  if (static_cast<double>(on_no_target_) > std::max(1.0, kNoTarget * static_cast<double>(graphs()))) {
+    return absl::StrFormat("%d of %d graphs were refused by the target, at most %g%% may be", on_no_target_, graphs(),
+                           100 * kNoTarget);
   }
   int64_t one_kernel = 0, not_one_kernel = 0;
   for (const auto& [mode, times] : one_kernel_) one_kernel += times;

@@ -41,6 +41,25 @@ TEST(SummaryTest, ChainsThatAreNoKernelAreCounted) {
   EXPECT_THAT(summary.Shortcoming(), HasSubstr("2 of 3 chains of windows are no kernel"));
 }
 
+TEST(SummaryTest, GraphsThatATargetRefusesAreCounted) {
+  Coverage whole;
+  whole.exact = 1;
+  Summary summary;
+  summary.Passed(whole);
+  EXPECT_THAT(summary.Text(), HasSubstr("0 refused, 0 failed"));
+  // Another mode has computed the graph, which is counted once.
+  summary.Passed(whole);
+  summary.RefusedByTarget({{"dsa: a routine", 1}}, /*judged=*/true);
+  EXPECT_THAT(summary.Text(), HasSubstr("2 graphs: 2 compared"));
+  EXPECT_THAT(summary.Text(), HasSubstr("refused by target 1 times: dsa: a routine\n"));
+  summary.RefusedByTarget({{"dsa: a routine", 1}}, /*judged=*/false);
+  EXPECT_THAT(summary.Text(), HasSubstr("3 graphs: 2 compared, 0 partly compared, 0 not compared, 0 refused, "
+                                        "1 refused by the target, 0 failed\n"));
+  EXPECT_EQ(summary.Shortcoming(), "");
+  summary.RefusedByTarget({{"dsa: a routine", 1}}, /*judged=*/false);
+  EXPECT_THAT(summary.Shortcoming(), HasSubstr("2 of 4 graphs were refused by the target"));
+}
+
 TEST(SummaryTest, ComparingTooLittleIsAShortcoming) {
   Coverage whole, little;
   whole.exact = 100;
