@@ -2,66 +2,19 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <cstring>
-#include <tuple>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "runtime/base/status_macros.h"
 #include "runtime/devices/dsa_sim/exact_integer.h"
+#include "runtime/devices/dsa_sim/memories.h"
 #include "runtime/devices/dsa_sim/slice.h"
 
 namespace fusion::dsa {
 namespace {
 
-class Memories {
- public:
-  explicit Memories(const Program& program) : program_(program) {
-    for (const Buffer& buffer : program.buffers) {
-      std::vector<uint8_t>& bytes = bytes_[Key(buffer)];
-      bytes.resize(std::max<size_t>(bytes.size(), buffer.offset_bytes + buffer.size_bytes()));
-    }
-    for (const Buffer& buffer : program.buffers) base_.push_back(bytes_[Key(buffer)].data() + buffer.offset_bytes);
-  }
-
-  float Get(int buffer, int64_t element) const {
-    const uint8_t* const at = base_[buffer] + element * DTypeBytes(program_.buffers[buffer].dtype);
-    if (program_.buffers[buffer].dtype == DType::kF32) {
-      float value;
-      std::memcpy(&value, at, sizeof(value));
-      return value;
-    }
-    uint16_t bits;
-    std::memcpy(&bits, at, sizeof(bits));
-    return program_.buffers[buffer].dtype == DType::kF16 ? HalfToFloat(bits) : BFloat16ToFloat(bits);
-  }
-  void Set(int buffer, int64_t element, float value) {
-    uint8_t* const at = base_[buffer] + element * DTypeBytes(program_.buffers[buffer].dtype);
-    if (program_.buffers[buffer].dtype == DType::kF32) {
-      std::memcpy(at, &value, sizeof(value));
-      return;
-    }
-    const uint16_t bits = program_.buffers[buffer].dtype == DType::kF16 ? FloatToHalf(value) : FloatToBFloat16(value);
-    std::memcpy(at, &bits, sizeof(bits));
-  }
-
- private:
-  static std::tuple<int, int, int> Key(const Buffer& buffer) {
-    return {static_cast<int>(buffer.memory.level), buffer.memory.place.cluster, buffer.memory.place.core};
-  }
-
-  const Program& program_;
-  std::map<std::tuple<int, int, int>, std::vector<uint8_t>> bytes_;
-  std::vector<uint8_t*> base_;  // of each buffer, into bytes_
-};
-
-void Transfer(const Instruction& instruction, Memories* memories) {
-  const Slice &to = instruction.to, &from = instruction.from[0];
-  const std::vector<int64_t> writes = Offsets(to.strides), reads = Offsets(from.strides);
-  for (size_t i = 0; i < writes.size(); ++i) {
-    memories->Set(to.buffer, to.first + writes[i], memories->Get(from.buffer, from.first + reads[i]));
-  }
-}
+// A slice that is all of a buffer.
+Slice WholeOf(const Program& program, int buffer) { return {buffer, 0, {{program.buffers[buffer].elements, 1}}}; }
 
 void Matrix(const Instruction& instruction, Memories* memories) {
   const auto outer = [](const Slice& slice) {
@@ -113,49 +66,69 @@ TensorBox BoxOf(const Slice& slice, const std::vector<int64_t>& origin) {
   return box;
 }
 
-absl::Status ComputeExpression(const Instruction& instruction, Evaluator* evaluator, Memories* memories) {
-  if (evaluator == nullptr) return absl::InvalidArgumentError("the program has expressions, and there is no evaluator");
-  const ExpressionPart& part = instruction.part;
-  std::vector<Slice> results = {instruction.to};
-  results.insert(results.end(), instruction.also.begin(), instruction.also.end());
-  EvaluationRequest request;
-  request.expression = part.expression;
-  request.outputs = part.outputs;
-  request.inputs = part.inputs;
-  request.reduce_begin = part.reduce_begin;
-  request.reduce_end = part.reduce_end;
-  for (size_t r = 0; r < results.size(); ++r) request.results.push_back(BoxOf(results[r], part.origins[r]));
-  for (size_t o = 0; o < instruction.from.size(); ++o) {
-    const Slice& from = instruction.from[o];
-    request.operands.push_back(BoxOf(from, part.origins[results.size() + o]));
-    std::vector<float>& values = request.values.emplace_back();
-    for (const int64_t offset : Offsets(from.strides))
-      values.push_back(memories->Get(from.buffer, from.first + offset));
-  }
-  ASSIGN_OR_RETURN(const std::vector<std::vector<float>> values, evaluator->Evaluate(request));
-  for (size_t r = 0; r < results.size(); ++r) {
-    const Slice& to = results[r];
-    const std::vector<int64_t> writes = Offsets(to.strides);
-    if (values.size() != results.size() || values[r].size() != writes.size()) {
-      return absl::InternalError("the evaluator returns other results than the instruction has");
+// Computes expressions. The memory of requests stays from one instruction to the next.
+class ExpressionRunner {
+ public:
+  ExpressionRunner(Evaluator* evaluator, Memories* memories) : evaluator_(evaluator), memories_(*memories) {}
+
+  absl::Status Run(const Instruction& instruction) {
+    if (evaluator_ == nullptr) {
+      return absl::InvalidArgumentError("the program has expressions, and there is no evaluator");
     }
-    const bool integers = instruction.accumulate && evaluator->MakesIntegers(part.expression, r);
-    for (size_t i = 0; i < writes.size(); ++i) {
-      const int64_t target = to.first + writes[i];
-      if (!instruction.accumulate) {
-        memories->Set(to.buffer, target, values[r][i]);
-        continue;
-      }
-      const float before = memories->Get(to.buffer, target);
-      const double sum = static_cast<double>(values[r][i]) + static_cast<double>(before);
+    Fill(instruction);
+    ASSIGN_OR_RETURN(std::vector<std::vector<float>> values, evaluator_->Evaluate(request_));
+    if (values.size() != request_.results.size()) return Mismatch();
+    for (size_t r = 0; r < values.size(); ++r) {
+      const Slice& to = r == 0 ? instruction.to : instruction.also[r - 1];
+      if (static_cast<int64_t>(values[r].size()) != to.elements()) return Mismatch();
+      if (instruction.accumulate) RETURN_IF_ERROR(AddBefore(to, r, &values[r]));
+      memories_.Write(to, values[r]);
+    }
+    return absl::OkStatus();
+  }
+
+ private:
+  static absl::Status Mismatch() {
+    return absl::InternalError("the evaluator returns other results than the instruction has");
+  }
+
+  void Fill(const Instruction& instruction) {
+    const ExpressionPart& part = instruction.part;
+    request_.expression = part.expression;
+    request_.outputs = part.outputs;
+    request_.inputs = part.inputs;
+    request_.reduce_begin = part.reduce_begin;
+    request_.reduce_end = part.reduce_end;
+    request_.results.clear();
+    request_.operands.clear();
+    size_t origin = 0;
+    request_.results.push_back(BoxOf(instruction.to, part.origins[origin++]));
+    for (const Slice& to : instruction.also) request_.results.push_back(BoxOf(to, part.origins[origin++]));
+    request_.values.resize(instruction.from.size());
+    for (size_t o = 0; o < instruction.from.size(); ++o) {
+      request_.operands.push_back(BoxOf(instruction.from[o], part.origins[origin++]));
+      memories_.Read(instruction.from[o], &request_.values[o]);
+    }
+  }
+
+  absl::Status AddBefore(const Slice& to, size_t result, std::vector<float>* values) {
+    memories_.Read(to, &before_);
+    const bool integers = evaluator_->MakesIntegers(request_.expression, result);
+    for (size_t i = 0; i < values->size(); ++i) {
+      const double sum = static_cast<double>((*values)[i]) + static_cast<double>(before_[i]);
       if (integers && !IsExactAsFloat(static_cast<int64_t>(sum))) {
         return absl::UnimplementedError(absl::StrCat("a sum is ", InexactInWords(static_cast<int64_t>(sum))));
       }
-      memories->Set(to.buffer, target, values[r][i] + before);
+      (*values)[i] += before_[i];
     }
+    return absl::OkStatus();
   }
-  return absl::OkStatus();
-}
+
+  Evaluator* const evaluator_;
+  Memories& memories_;
+  EvaluationRequest request_;
+  std::vector<float> before_;
+};
 
 absl::Status SetInputs(const Program& program, const Values& inputs, Memories* memories) {
   size_t known = 0;
@@ -169,7 +142,7 @@ absl::Status SetInputs(const Program& program, const Values& inputs, Memories* m
                                                      " values; the program takes ", buffer.elements));
     }
     ++known;
-    for (int64_t i = 0; i < buffer.elements; ++i) memories->Set(b, i, it->second[i]);
+    memories->Write(WholeOf(program, b), it->second);
   }
   if (known != inputs.size()) return absl::InvalidArgumentError("an input is given that the program does not have");
   return absl::OkStatus();
@@ -180,10 +153,12 @@ absl::Status SetInputs(const Program& program, const Values& inputs, Memories* m
 absl::StatusOr<Values> Execute(const Program& program, const Values& inputs, Evaluator* evaluator) {
   Memories memories(program);
   if (absl::Status status = SetInputs(program, inputs, &memories); !status.ok()) return status;
+  ExpressionRunner expressions(evaluator, &memories);
+  std::vector<float> moved;
   for (int i = 0; i < static_cast<int>(program.instructions.size()); ++i) {
     const Instruction& instruction = program.instructions[i];
     if (instruction.part.present()) {
-      const absl::Status status = ComputeExpression(instruction, evaluator, &memories);
+      const absl::Status status = expressions.Run(instruction);
       if (!status.ok())
         return Annotate(status, absl::StrCat("instruction ", i, " (", PrintInstruction(program, i), ")"));
     } else if (instruction.kind == Kind::kMatrix) {
@@ -191,15 +166,15 @@ absl::StatusOr<Values> Execute(const Program& program, const Values& inputs, Eva
     } else if (instruction.kind == Kind::kVector) {
       Vector(instruction, &memories);
     } else if (instruction.kind != Kind::kSync) {
-      Transfer(instruction, &memories);
+      memories.Read(instruction.from[0], &moved);
+      memories.Write(instruction.to, moved);
     }
   }
   Values outputs;
   for (int b = 0; b < static_cast<int>(program.buffers.size()); ++b) {
     const Buffer& buffer = program.buffers[b];
     if (!buffer.output) continue;
-    std::vector<float>& values = outputs[buffer.name];
-    for (int64_t i = 0; i < buffer.elements; ++i) values.push_back(memories.Get(b, i));
+    memories.Read(WholeOf(program, b), &outputs[buffer.name]);
   }
   return outputs;
 }

@@ -185,7 +185,8 @@ bool UnitEvaluator::MakesIntegers(int expression, size_t result) const {
 
 absl::StatusOr<std::vector<std::vector<float>>> UnitEvaluator::Evaluate(const EvaluationRequest& request) {
   const UnitCode& code = codes_[request.expression];
-  std::vector<std::vector<float>> arrays(code.tensors.size());
+  std::vector<std::vector<float>>& arrays = arrays_;
+  arrays.resize(std::max(arrays.size(), code.tensors.size()));
   state_.arrays.assign(code.tensors.size(), {});
   for (size_t o = 0; o < code.operands.size(); ++o) {
     const UnitBox& box = code.operands[o];
@@ -196,7 +197,7 @@ absl::StatusOr<std::vector<std::vector<float>>> UnitEvaluator::Evaluate(const Ev
       continue;
     }
     std::vector<float>& array = arrays[box.tensor];
-    array.resize(static_cast<size_t>(tensor.elements()), 0.0F);
+    array.assign(static_cast<size_t>(tensor.elements()), 0.0F);
     VisitRows(box, tensor,
               [&](int64_t a, int64_t b, int64_t count) { std::copy_n(values.data() + a, count, array.data() + b); });
     state_.arrays[box.tensor] = {array.data(), tensor.elements()};

@@ -30,7 +30,8 @@ class UnitEvaluator : public Evaluator {
 
   std::vector<std::string> names_;
   std::vector<UnitCode> codes_;
-  UnitState state_;  // of the step that runs
+  UnitState state_;                         // of the step that runs
+  std::vector<std::vector<float>> arrays_;  // by tensor of the code that runs; their memory stays
 };
 
 }  // namespace fusion::dsa
