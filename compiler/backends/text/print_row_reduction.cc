@@ -8,6 +8,7 @@
 #include "absl/strings/str_join.h"
 #include "compiler/backends/text/nest_printer.h"
 #include "compiler/movement/extreme_reduction.h"
+#include "compiler/movement/row_ranges.h"
 #include "compiler/movement/vector_form.h"
 
 namespace fusion::text {
@@ -34,7 +35,6 @@ class RowReductionPrinter : public NestPrinter {
     const std::string init = BroadcastText(reduction.acc, ReductionIdentity(reduction.kind, reduction.acc));
     const std::string tag = absl::StrCat((*next_temp_)++);
     const std::string v = absl::StrCat("v", tag, "_");
-    const Axis inner = reduction.axes.back();
     const int64_t wide = 4 * lanes_;
     for (int a = 0; a < 4; ++a) out_->Line(absl::StrCat(VectorType(reduction.acc), " ", v, a, " = ", init, ";"));
     // Maxima and minima look for NaN beside the comparisons: in each of them it would lengthen the chain in which one
@@ -63,19 +63,25 @@ class RowReductionPrinter : public NestPrinter {
     // busy.
     const size_t outer_axes = reduction.axes.size() - 1;
     const bool unrolled =
-        outer_axes > 0 && inner.extent < wide && reduction.axes[outer_axes - 1].extent <= kMostUnrolled;
+        outer_axes > 0 && reduction.axes.back().extent < wide && reduction.axes[outer_axes - 1].extent <= kMostUnrolled;
     const size_t loops = outer_axes - (unrolled ? 1 : 0);
     for (size_t f = 0; f < loops; ++f) OpenLoop({reduction.axes[f], std::nullopt});
-    const std::string i = AxisText(inner.id);
-    for (int64_t copy = 0; copy < (unrolled ? reduction.axes[loops].extent : 1); ++copy) {
-      auto name = [&](int axis, int64_t offset) {
+    const std::vector<movement::RowRange> ranges = movement::RowRangesOf(step_.body[0], reduction.axes.back());
+    const int64_t copies = unrolled ? reduction.axes[loops].extent : 1;
+    for (int64_t part = 0; part < copies * static_cast<int64_t>(ranges.size()); ++part) {
+      const int64_t copy = part / static_cast<int64_t>(ranges.size());
+      const auto& [inner, body] = ranges[part % ranges.size()];
+      const std::string i = AxisText(inner.id);
+      const int row = inner.id;
+      auto name = [&, row](int axis, int64_t offset) {
         if (unrolled && axis == reduction.axes[loops].id) return absl::StrCat(copy, "L");
-        return axis == inner.id && offset != 0 ? absl::StrCat("(", i, " + ", offset, ")") : AxisText(axis);
+        return axis == row && offset != 0 ? absl::StrCat("(", i, " + ", offset, ")") : AxisText(axis);
       };
+      const te::Scalar& value = body;
       auto vector_body = [&](int64_t offset, int64_t a) {
         ExprPrinter printer(
-            out_, {&kernel_, [&](int axis) { return name(axis, offset); }, inner.id, lanes_, "", {}, next_temp_});
-        unseen.push_back(printer.EmitVector(step_.body[0]));
+            out_, {&kernel_, [&](int axis) { return name(axis, offset); }, row, lanes_, "", {}, next_temp_});
+        unseen.push_back(printer.EmitVector(value));
         combine(absl::StrCat(v, a), unseen.back());
       };
       out_->Open("");
@@ -94,13 +100,13 @@ class RowReductionPrinter : public NestPrinter {
         look();
         out_->Close();
       }
-      if (inner.extent % lanes_ != 0 && parts_ && movement::CallsLibrary(step_.body)) {
+      if (inner.extent % lanes_ != 0 && parts_ && movement::CallsLibrary({body})) {
         const std::string count = absl::StrCat(inner.extent % lanes_);
         ExprPrinter::Options options{&kernel_,  [&](int axis) { return name(axis, 0); }, inner.id, lanes_, count, {},
                                      next_temp_};
         options.part = true;
         ExprPrinter printer(out_, options);
-        const std::string x = printer.EmitVector(step_.body[0]);
+        const std::string x = printer.EmitVector(body);
         const std::string t = absl::StrCat("t", (*next_temp_)++);
         out_->Line(absl::StrCat("const ", VectorType(reduction.acc), " ", t, " = vsel(iota() < bi(", count, "), ", x,
                                 ", ", init, ");"));
@@ -112,7 +118,7 @@ class RowReductionPrinter : public NestPrinter {
         ExprPrinter::Options options = ScalarOptions();
         options.axis_name = [&](int axis) { return name(axis, 0); };
         ExprPrinter printer(out_, options);
-        out_->Line(Combine(reduction.kind, acc, printer.Emit(step_.body[0]).text, reduction.acc));
+        out_->Line(Combine(reduction.kind, acc, printer.Emit(body).text, reduction.acc));
         out_->Close();
       }
       out_->Close();

@@ -272,6 +272,45 @@ TEST(CodegenReduction, Shapes) {
   EXPECT_EQ(Failures(cases), "");
 }
 
+// Rows of several parts (scores of local and of global keys, side by side) that are reduced in one kernel: their
+// reductions run part by part, in vectors.
+TEST(CodegenReduction, RowsOfParts) {
+  std::vector<FusionCase> cases;
+  for (const Ints& parts : std::vector<Ints>{{32, 512}, {16, 16}, {40, 100}, {3, 200}, {64, 5}, {16, 32, 48}, {7, 5, 90},
+                                             {1, 1, 1, 1, 1, 1, 1, 90}, {20}}) {
+    for (const char* op : {"ReduceMax", "ReduceMin", "ReduceSum", "Softmax"}) {
+      G g;
+      std::vector<V> values;
+      for (const int64_t part : parts) values.push_back(g.In({6, part}));
+      const V row = g.Op("Concat", values, {{"axis", int64_t{1}}});
+      const V sum = g.Op("Add", {row, g.In({g.graph().value(row).type.shape[1]})});
+      g.Out(op == std::string("Softmax") ? g.Op(op, {sum}, {{"axis", int64_t{1}}})
+                                         : g.Op(op, {sum, g.Ints({1})}, {{"keepdims", int64_t{0}}}));
+      cases.push_back(FusionCase(op + ShapeToString(parts), g));
+    }
+  }
+  {
+    G g;  // infinities and a NaN, in either part
+    const float kInfinity = std::numeric_limits<float>::infinity();
+    std::vector<double> first(4 * 32, -kInfinity), second(4 * 70, 1);
+    second[3] = kInfinity, second[70 + 69] = std::nanf(""), first[2 * 32] = std::nanf(""), second[3 * 70] = -kInfinity;
+    const V row = g.Op("Concat", {g.In(Tensor::From<double>(DType::kF32, {4, 32}, first)),
+                                  g.In(Tensor::From<double>(DType::kF32, {4, 70}, second))},
+                       {{"axis", int64_t{1}}});
+    for (const char* op : {"ReduceMax", "ReduceMin", "ReduceSum"}) {
+      g.Out(g.Op(op, {row, g.Ints({1})}, {{"keepdims", int64_t{0}}}));
+    }
+    cases.push_back(FusionCase("hard", g));
+  }
+  EXPECT_EQ(Failures(cases), "");
+  std::vector<RunOptions> others;
+  for (const DeviceModel& device : {NeonDevice(), OpenClTestDevice(16, 1), OpenClTestDevice(4, 32), CudaTestDevice(64)}) {
+    if (CanRun(device).ok()) others.push_back({device});
+  }
+  const std::vector<FusionCase> some(cases.begin(), cases.begin() + 8);
+  EXPECT_EQ(Failures(some, others), "");
+}
+
 TEST(CodegenNormalization, SoftmaxOverEveryAxis) {
   std::vector<FusionCase> cases;
   for (const char* op : {"Softmax", "LogSoftmax"}) {

@@ -4,6 +4,7 @@
 
 #include "compiler/movement/extreme_reduction.h"
 #include "compiler/movement/prefix_reduction.h"
+#include "compiler/movement/row_ranges.h"
 #include "compiler/movement/transpose.h"
 #include "compiler/movement/vector_form.h"
 #include "compiler/schedule/stitch/task_size.h"
@@ -54,6 +55,21 @@ bool ReducesInVectors(const std::vector<Scalar>& scalars, const Axis& axis, int6
   const bool vectorizable = Vectorizable(scalars, axis, lanes, &loads);
   *contiguous_loads = loads.contiguous;
   return vectorizable && loads.stepped == 0;
+}
+
+// The same for ranges of a row with a body each, where most of the row lies in ranges of whole vectors. Teams of
+// work-items reduce rows of one body.
+bool RangesReduceInVectors(const Scalar& body, const Axis& axis, const DeviceModel& device) {
+  const int64_t lanes = device.vector_bytes / 4;
+  const std::vector<movement::RowRange> ranges = movement::RowRangesOf(body, axis);
+  if (ranges.size() < 2 || StrategyOf(device).items_of_a_row > 1) return false;
+  int64_t in_vectors = 0;
+  for (const movement::RowRange& range : ranges) {
+    int contiguous = 0;
+    if (!ReducesInVectors({range.body}, range.axis, lanes, &contiguous)) return false;
+    if (contiguous > 0) in_vectors += range.axis.extent / lanes * lanes;
+  }
+  return 4 * in_vectors >= 3 * axis.extent;
 }
 
 // Is gathering worthwhile, where each lane loads an element from elsewhere (a linear Resize)? It is where the lanes
@@ -186,6 +202,10 @@ movement::Step StepOf(const Nest& nest, const DeviceModel& device) {
   const Axis& inner = reduction.axes.back();
   const int64_t least = movement::CallsLibrary(nest.body) ? LeastExtent(nest.body, device) : lanes;
   if (inner.extent >= least && ReducesInVectors(nest.body, inner, lanes, &contiguous) && contiguous > 0) {
+    step.strategy = movement::RowReduction{inner.id};
+    return step;
+  }
+  if (inner.extent >= least && RangesReduceInVectors(nest.body[0], inner, device)) {
     step.strategy = movement::RowReduction{inner.id};
     return step;
   }

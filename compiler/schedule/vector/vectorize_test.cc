@@ -2,11 +2,29 @@
 
 #include <gtest/gtest.h>
 
+#include "absl/strings/str_format.h"
 #include "compiler/movement/verify.h"
 #include "compiler/schedule/testing/schedule_text.h"
 
 namespace fusion {
 namespace {
+
+// A row of two parts, the first of which has `at` of 96 elements.
+movement::Step RowOfParts(int at, const DeviceModel& device) {
+  testing::DraftedProgram drafted(absl::StrFormat(R"(te p(%%0: f32[4, 96], %%1: f32[4, 96]) {
+  %%2[i0<4]: f32 = max.f32(i1<96) if i1 < %1$d then %%0[i0, i1] else %%1[i0, i1 - %1$d]
+  return %%2
+})",
+                                                  at));
+  return StepOf(drafted.NestOf(), device);
+}
+
+TEST(StepOf, RowsOfPartsAreReducedInVectors) {
+  EXPECT_TRUE(RowOfParts(32, testing::Device()).Is<movement::RowReduction>());
+  EXPECT_TRUE(RowOfParts(8, testing::Device()).Is<movement::RowReduction>()) << "80 of 96 elements are whole vectors";
+  EXPECT_TRUE(RowOfParts(30, testing::Device(128)).Is<movement::ScalarLoops>()) << "64 of 96 are";
+  EXPECT_TRUE(RowOfParts(32, testing::GroupDevice()).Is<movement::ScalarLoops>()) << "teams reduce rows of one body";
+}
 
 // The only loop of the step holds its lanes: when a grid is taken out of it, the lanes go with the remaining loop, in
 // whole vectors.
