@@ -270,8 +270,8 @@ class Rereads {
   }
 
   // A loop that moves an address only by what it loads picks among places, and reads each of them several times. Between
-  // two reads of one lie, on average, as many iterations as there are places. A load from a task's own
-  // scratch is another pick in each task.
+  // two reads of one lie, on average, as many iterations as there are places. A load from a task's own scratch is another
+  // pick in each task.
   void NotePicked(const te::ScalarNode& load, size_t number) {
     Footprints* const step = &steps_[number];
     const std::vector<Level>& levels = step->nest().levels;

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "compiler/cost/caches.h"
+#include "compiler/schedule/tile/tile_operands.h"
 
 namespace fusion {
 namespace {
@@ -31,12 +32,6 @@ Picks PicksOf(const te::ScalarNode& load) {
 
 bool Contains(const std::vector<Axis>& axes, const Axis& axis) {
   return std::any_of(axes.begin(), axes.end(), [&](const Axis& other) { return other.id == axis.id; });
-}
-
-double Extent(const std::vector<Axis>& axes) {
-  double product = 1;
-  for (const Axis& axis : axes) product *= static_cast<double>(axis.extent);
-  return product;
 }
 
 bool Uses(const te::ScalarNode& load, const Axis& axis) {
@@ -81,10 +76,12 @@ std::optional<PickedColumns> ColumnsOfPickedWeights(const te::Program& program, 
         if (Uses(*load, reduced)) column *= static_cast<double>(reduced.extent);
       }
       const auto leaves = [&](int64_t columns) { return LeavesPrivateCache(column * static_cast<double>(columns), device); };
-      if (!leaves(axis.extent) || leaves(lanes)) continue;
-      int64_t block = lanes;
-      while (2 * block < axis.extent && !leaves(2 * block)) block *= 2;
-      if (block < axis.extent) return PickedColumns{axis, block};
+      if (!leaves(axis.extent)) continue;
+      // Columns that lie beside each other are lanes.
+      const int64_t least = load->indices.back().UsesAxis(axis.id) ? lanes : 1;
+      for (int64_t block = axis.extent / 2 / least * least; block > 0; block -= least) {
+        if (axis.extent % block == 0 && !leaves(block)) return PickedColumns{axis, block};
+      }
     }
   }
   return std::nullopt;

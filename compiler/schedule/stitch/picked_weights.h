@@ -15,11 +15,11 @@ namespace fusion {
 
 struct PickedColumns {
   te::Axis axis;      // of the results; the picked operand moves along it, the other operands do not
-  int64_t block = 1;  // columns that stay in a core's own caches for all that can be picked: whole vectors
+  int64_t block = 1;  // columns that stay in a core's own caches for all that can be picked; all blocks are alike
 };
 
 // Returns the columns of the reduction's picked operand where they are better taken block by block: each is picked
-// several times, and one core's caches do not hold all. Returns nullopt where a vector of columns does not fit, either.
+// several times, and one core's caches do not hold all. Returns nullopt where no such block fits, either.
 std::optional<PickedColumns> ColumnsOfPickedWeights(const te::Program& program, const te::Te& te,
                                                     const DeviceModel& device);
 

@@ -245,6 +245,55 @@ std::vector<GridAxis> WithTilesOfAnotherAxis(const TaskBoxes& task, double least
   return grid;
 }
 
+// Would a condition cut some stage's part of a task into ranges that depend on the task (a Concat whose parts end inside
+// of a tile)? Neither loops over ranges nor vectors can settle it then.
+bool CutsTiles(const TaskBoxes& task, const std::vector<te::Box>& boxes) {
+  bool cuts = false;
+  for (size_t s = 0; s < boxes.size(); ++s) {
+    const te::Te& te = task.stages()[s].te;
+    if (te.reduction) continue;
+    for (const te::Scalar& body : te.body) {
+      te::Visit(body, [&](const te::ScalarNode& node) {
+        if (node.kind != te::ScalarKind::kIf) return;
+        const std::optional<te::AxisCut> cut = te::CutOf(node.pred);
+        for (size_t d = 0; cut && d < te.axes.size(); ++d) {
+          const te::Span& span = boxes[s][d];
+          if (te.axes[d].id != cut->axis.id || span.origin.IsConstant()) continue;
+          cuts = cuts || (cut->at > 0 && cut->at < te.axes[d].extent && cut->at % span.length != 0);
+        }
+      });
+    }
+  }
+  return cuts;
+}
+
+// The grid with tiles of one more axis, its columns: whole vectors if possible, else any tiles that end where ranges do.
+// nullopt where there would be too few tasks.
+std::optional<std::vector<GridAxis>> WithColumns(const TaskBoxes& task, const std::vector<GridAxis>& rest,
+                                                 const Axis& axis, const DeviceModel& device, AxisSource* axes) {
+  const int64_t lanes = device.vector_bytes / 4;
+  bool cut = false;
+  const auto with = [&](int64_t block) -> std::optional<std::vector<GridAxis>> {
+    std::vector<GridAxis> columns = rest;
+    columns.push_back(InBlocks(axis, block, axes));
+    if (Tasks(columns) < 2.0 * device.parallel_units) return std::nullopt;
+    const absl::StatusOr<std::vector<te::Box>> boxes = task.For(columns);
+    if (!boxes.ok()) return std::nullopt;
+    if (!CutsTiles(task, *boxes)) return columns;
+    cut = true;
+    return std::nullopt;
+  };
+  for (int64_t vectors = kVectorsOfColumns; vectors > 0; vectors /= 2) {
+    if (auto columns = with(vectors * lanes)) return columns;
+  }
+  for (int64_t block = kVectorsOfColumns * lanes; cut && block >= lanes; --block) {
+    if (axis.extent % block != 0) continue;
+    if (auto columns = with(block)) return columns;
+  }
+  if (cut) return rest;  // whole rows of few tasks: whoever prices the kernel sees them
+  return std::nullopt;
+}
+
 // The grid with the columns of picked weights outermost, in blocks; nullopt where there are none, or a task could not
 // compute a block.
 std::optional<std::vector<GridAxis>> ByPickedColumns(const TaskBoxes& task, const DeviceModel& device,
@@ -302,14 +351,7 @@ absl::StatusOr<std::vector<GridAxis>> ChooseGrid(const TaskBoxes& task, InTasks 
     if (grid.size() > 1 ? enough : task.Work() < WorthSharing(device)) {
       grid = rest;
     } else if (!products && target.tasks_of_columns) {
-      // Otherwise tasks take columns, in whole vectors.
-      for (int64_t vectors = kVectorsOfColumns; vectors > 0; vectors /= 2) {
-        std::vector<GridAxis> columns = rest;
-        columns.push_back(InBlocks(grid.back().axis, vectors * device.vector_bytes / 4, axes));
-        if (Tasks(columns) < 2.0 * device.parallel_units || !task.For(columns).ok()) continue;
-        grid = columns;
-        break;
-      }
+      if (auto columns = WithColumns(task, rest, grid.back().axis, device, axes)) grid = *std::move(columns);
     }
   }
   if (products && target.tiles_before_tasks) least_tasks = 1;

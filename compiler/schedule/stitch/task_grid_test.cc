@@ -37,6 +37,28 @@ TEST(TaskGrid, ColumnsAreVectors) {
   }
 }
 
+// The columns of two parts that stand side by side, and their means. Tiles that a part's end cut would be computed
+// element by element.
+TEST(TaskGrid, TilesOfColumnsEndWherePartsDo) {
+  const auto tiles = [](int columns, int first) {
+    const ScheduledFusionBlock block = Schedule(absl::StrFormat(R"(te p(%%0: f32[3136, %1$d], %%1: f32[3136, %1$d]) {
+  %%2[i0<3136, i1<%1$d]: f32 = if i1 < %2$d then %%0[i0, i1] else exp(%%1[i0, i1 - %2$d])
+  %%3[i2<%1$d]: f32 = sum.f32(i3<3136) %%2[i3, i2]
+  return %%2, %%3
+})",
+                                                                columns, first));
+    EXPECT_EQ(block.kernel.phases.size(), 1u) << block.reason;
+    for (const movement::Phase& phase : block.kernel.phases) {
+      for (const movement::Step& step : phase.steps) {
+        EXPECT_TRUE(step.reduction || step.Is<movement::VectorMap>()) << movement::Print(block.kernel);
+      }
+    }
+    return block.kernel.phases.at(0).tasks();
+  };
+  EXPECT_EQ(tiles(96, 32), 3) << "32 columns each";
+  EXPECT_EQ(tiles(48, 24), 2) << "24 columns each";
+}
+
 // Tasks whose rows read the same keys share them; the scores of a tile of rows stay in the core's own cache.
 TEST(TaskGrid, AttentionOfManyKeysIsOneTask) {
   const ScheduledFusionBlock block =
