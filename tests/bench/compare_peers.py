@@ -15,11 +15,15 @@ for each peer the models that were not run and those whose outputs differ from t
 Every engine reads and writes memory that is bound once (fusion_run on the caller's arrays, onnxruntime's IO binding,
 OpenVINO with shared inputs and outputs), and counts subnormal numbers as zero (except TVM, which has no such setting).
 
+--avx2 compares on AVX2, on a machine that has AVX-512, too: bundles are made for avx2.json with this machine's caches,
+and all processes are told that the processor has no more than that (avx2.py).
+
 Needs numpy and at least one peer:  pip install numpy onnxruntime openvino
 """
 import argparse
 import json
 import math
+import os
 import pathlib
 import statistics
 import subprocess
@@ -32,6 +36,7 @@ try:
     import numpy as np
 except ImportError:
     sys.exit("numpy is missing: pip install numpy onnxruntime openvino (onnxruntime and openvino are the peers)")
+import avx2
 import machine
 from engines import ENGINES, EngineError, EngineProcess, Job
 from fusion_runtime import FusionError, Session
@@ -58,6 +63,7 @@ def parse_arguments():
     parser.add_argument("--peers", type=lambda text: text.split(","), default=PEERS, metavar="NAME,NAME",
                         help=f"of {', '.join(PEERS)} (default: all that are installed)")
     add_compiler_arguments(parser)
+    parser.add_argument("--avx2", action="store_true", help="all engines on AVX2, whatever more the processor has")
     parser.add_argument("--dim", action="append", default=[], metavar="NAME=N", help="binds a symbolic dimension")
     parser.add_argument("--bundles", type=pathlib.Path, metavar="DIR",
                         help="keep bundles here, and take those that are newer than model and compiler")
@@ -303,6 +309,9 @@ def main():
     options = parse_arguments()
     with tempfile.TemporaryDirectory() as scratch:
         try:
+            if options.avx2:
+                os.environ.update(avx2.environment(scratch))
+                options.device = options.device or avx2.device(scratch)
             probe = machine.Probe(scratch)
         except (RuntimeError, subprocess.CalledProcessError) as error:
             sys.exit(str(error))

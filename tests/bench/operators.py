@@ -30,7 +30,6 @@ import multiprocessing
 import os
 import pathlib
 import re
-import shutil
 import statistics
 import subprocess
 import sys
@@ -43,6 +42,7 @@ try:
     import onnx
 except ImportError:
     sys.exit("numpy and onnx are needed: pip install numpy onnx onnxruntime")
+import avx2
 import machine
 from fusion_runtime import FusionError, Session
 from operator_cases import all_cases
@@ -181,31 +181,7 @@ class Engine:
 
 def environment_of_onnxruntime(options, folder):
     environment = {EXACT: "1"} if options.exact else {}
-    if options.avx2:
-        library = pathlib.Path(folder) / "hide_avx512.so"
-        source = pathlib.Path(__file__).with_name("hide_avx512.c")
-        compiler = shutil.which("clang") or "cc"
-        subprocess.run([compiler, "-O1", "-shared", "-fPIC", str(source), "-o", str(library)], check=True)
-        environment["LD_PRELOAD"] = str(library.resolve())
-    return environment
-
-
-def avx2_device(folder):
-    """avx2.json with the sizes of this machine's caches, which kernels choose by what to write past them."""
-    device = json.loads(pathlib.Path(__file__).with_name("avx2.json").read_text())
-    sizes = {}
-    for cache in pathlib.Path("/sys/devices/system/cpu/cpu0/cache").glob("index*"):
-        if (cache / "type").read_text().strip() != "Instruction":
-            size = re.fullmatch(r"(\d+)K", (cache / "size").read_text().strip())
-            sizes["L" + (cache / "level").read_text().strip()] = int(size[1]) * 1024
-    for memory in device["memory"]:
-        if memory["name"] in sizes:
-            memory["size_bytes"] = sizes[memory["name"]]
-    path = folder / "avx2.json"
-    text = json.dumps(device)
-    if not path.is_file() or path.read_text() != text:
-        path.write_text(text)
-    return path
+    return environment | avx2.environment(folder) if options.avx2 else environment
 
 
 def compile_case(case, folder, options):
@@ -322,7 +298,7 @@ def main():
         folder = options.bundles or pathlib.Path(scratch)
         folder.mkdir(parents=True, exist_ok=True)
         if options.avx2 and not options.device:
-            options.device = avx2_device(folder)
+            options.device = avx2.device(folder)
         with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
             made = [(case, pool.submit(compile_case, case, folder, options)) for case in cases]
         engines = {} if options.compile_only else {
