@@ -21,7 +21,7 @@ Subnormal Subnormals(const std::string& math) { return math == "fast" ? Subnorma
 bool Widen(const ecg::Graph& graph, const std::string& math, Expectation* expectation) {
   if (math.empty()) return false;
   const absl::StatusOr<ecg::Graph> rewritten = Rewritten(graph, math);
-  return rewritten.ok() && WidenByRewriting(*rewritten, DrawInputs(graph), kRunsOnDoubt, expectation).ok();
+  return rewritten.ok() && WidenByRewriting(graph, *rewritten, DrawInputs(graph), kRunsOnDoubt, expectation).ok();
 }
 
 // Allows for minimal filtering where compiled kernels may use it. Only the default does, never "strict".

@@ -6,11 +6,15 @@
 #include <iterator>
 #include <limits>
 #include <optional>
+#include <random>
+#include <set>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "compiler/analysis/interpret.h"
+#include "compiler/ecg/rewriter.h"
+#include "compiler/ecg/text.h"
 #include "runtime/base/epsilon.h"
 #include "runtime/base/status_macros.h"
 #include "runtime/devices/cpu/subnormals.h"
@@ -55,6 +59,28 @@ Outputs InterpretAndCut(const Subject& subject, const std::vector<Tensor>& input
                         const te::InterpretOptions& options) {
   ASSIGN_OR_RETURN(const std::vector<Tensor> all, subject.lowered.RunAs(subject.program, inputs, options));
   return conformance::CutToExtents(subject.graph, all);
+}
+
+// The graph with constants that are not among the given ones, by digest, as rules might as well have rounded them: each
+// element of f32 is moved by a unit in its last place, or by none.
+ecg::Graph WithMadeConstantsMoved(const ecg::Graph& graph, const std::set<uint64_t>& given, int seed) {
+  std::mt19937_64 random(static_cast<uint64_t>(seed));
+  ecg::Rewriter rewriter(graph);
+  for (ecg::ValueId id = 0; id < static_cast<int>(graph.values().size()); ++id) {
+    const ecg::Value& value = graph.value(id);
+    if (!value.constant || value.type.dtype != DType::kF32 || given.count(ecg::ConstantDigest(*value.constant)) > 0) {
+      continue;
+    }
+    Tensor moved(DType::kF32, value.type.shape);
+    for (int64_t i = 0; i < moved.num_elements(); ++i) {
+      const auto x = static_cast<float>(value.constant->GetDouble(i));
+      const float towards[] = {x, -std::numeric_limits<float>::infinity(), std::numeric_limits<float>::infinity()};
+      moved.SetDouble(i, std::isfinite(x) && x != 0 ? std::nextafter(x, towards[random() % 3]) : x);
+    }
+    rewriter.Bind(id, rewriter.graph()->AddConstant(value.name, std::move(moved)));
+  }
+  for (const ecg::Node& node : graph.nodes()) rewriter.Copy(node);
+  return rewriter.Finish();
 }
 
 // Computes as a machine does: each operation is rounded to nearest in its own type, in the program's order. Subnormal
@@ -247,15 +273,21 @@ absl::StatusOr<Expectation> Expect(const ecg::Graph& graph, const std::vector<Te
   return result;
 }
 
-absl::Status WidenByRewriting(const ecg::Graph& rewritten, const std::vector<Tensor>& inputs, int runs,
-                              Expectation* expectation) {
+absl::Status WidenByRewriting(const ecg::Graph& source, const ecg::Graph& rewritten, const std::vector<Tensor>& inputs,
+                              int runs, Expectation* expectation) {
   ASSIGN_OR_RETURN(const ecg::LoweredGraph lowered, ecg::LoweredGraph::Make(rewritten));
-  const Subject subject(rewritten, lowered);
-  ASSIGN_OR_RETURN(const std::vector<Tensor> centre, InterpretAndCut(subject, inputs, {}));
+  ASSIGN_OR_RETURN(const std::vector<Tensor> centre, InterpretAndCut(Subject(rewritten, lowered), inputs, {}));
+  std::set<uint64_t> given;
+  for (const ecg::Value& value : source.values()) {
+    if (value.constant) given.insert(ecg::ConstantDigest(*value.constant));
+  }
   std::vector<Tensor> widened;
   for (const Tensor& output : expectation->outputs) widened.emplace_back(DType::kF64, output.shape());
   for (int run = 1; run <= runs; ++run) {
-    ASSIGN_OR_RETURN(const auto moved, UnlessImpossible(InterpretAndCut(subject, inputs, Perturbed(run))));
+    const ecg::Graph graph = WithMadeConstantsMoved(rewritten, given, run);
+    ASSIGN_OR_RETURN(const ecg::LoweredGraph rounded, ecg::LoweredGraph::Make(graph));
+    ASSIGN_OR_RETURN(const auto moved,
+                     UnlessImpossible(InterpretAndCut(Subject(graph, rounded), inputs, Perturbed(run))));
     for (size_t o = 0; moved && o < widened.size(); ++o) {
       const bool comparable = IsFloat(centre[o].dtype()) && centre[o].shape() == widened[o].shape() &&
                               (*moved)[o].shape() == widened[o].shape();

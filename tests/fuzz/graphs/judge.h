@@ -37,11 +37,12 @@ struct Expectation {
 };
 absl::StatusOr<Expectation> Expect(const ecg::Graph& graph, const std::vector<Tensor>& inputs, int runs);
 
-// Measures `widened` by runs of the graph that rules have made of the expectation's graph. The spread is taken around
-// what that graph computes, not around the expectation, so it says nothing for a rule that computes something else. It
-// is bounded by a few units of the output's largest element, so a rule that cancels digits is found, too.
-absl::Status WidenByRewriting(const ecg::Graph& rewritten, const std::vector<Tensor>& inputs, int runs,
-                              Expectation* expectation);
+// Measures `widened` by runs of the graph that rules have made of the expectation's graph, `source`. Constants that
+// `source` has not are results of rules, and move by their rounding. The spread is taken around what the rewritten graph
+// computes, not around the expectation, so it says nothing for a rule that computes something else. It is bounded by a
+// few units of the output's largest element, so a rule that cancels digits is found, too.
+absl::Status WidenByRewriting(const ecg::Graph& source, const ecg::Graph& rewritten, const std::vector<Tensor>& inputs,
+                              int runs, Expectation* expectation);
 
 // Adds runs in which the graph's windows are computed by minimal filtering (schedule/rewrite/minimal_filtering.h), with
 // tiles of 2 and of 4 results: its rounding is relative to the largest value of a tile, and an infinity or NaN of the
