@@ -198,7 +198,7 @@ class Footprints {
   std::vector<std::optional<double>> of_step_;  // by first level
 };
 
-// The elements that an address loads.
+// The loads that an address depends on.
 struct Picks {
   double kinds = 1;      // values that it can have together
   bool of_task = false;  // comes from a task's scratch

@@ -1,9 +1,8 @@
 #include "compiler/movement/row_ranges.h"
 
-#include <optional>
 #include <set>
 
-#include "compiler/te/scalar/pred.h"
+#include "compiler/te/scalar/axis_cuts.h"
 
 namespace fusion::movement {
 
@@ -13,10 +12,8 @@ using te::Index;
 std::vector<RowRange> RowRangesOf(const te::Scalar& body, const Axis& axis) {
   constexpr size_t kMostCuts = 6;
   std::set<int64_t> cuts;
-  te::Visit(body, [&](const te::ScalarNode& node) {
-    if (node.kind != te::ScalarKind::kIf) return;
-    const std::optional<te::AxisCut> cut = te::CutOf(node.pred);
-    if (cut && cut->axis.id == axis.id && cut->at > 0 && cut->at < axis.extent) cuts.insert(cut->at);
+  te::VisitCuts(body, [&](const te::AxisCut& cut) {
+    if (cut.axis.id == axis.id && cut.at > 0 && cut.at < axis.extent) cuts.insert(cut.at);
   });
   if (cuts.empty() || cuts.size() > kMostCuts) return {{axis, body}};
   cuts.insert(axis.extent);

@@ -5,6 +5,8 @@
 #include <set>
 #include <utility>
 
+#include "compiler/te/scalar/axis_cuts.h"
+
 namespace fusion {
 
 using te::Axis;
@@ -17,12 +19,10 @@ namespace {
 std::optional<te::AxisCut> FindCut(const Nest& nest) {
   std::optional<te::AxisCut> found;
   for (const Scalar& s : nest.body) {
-    te::Visit(s, [&](const te::ScalarNode& node) {
-      if (found || node.kind != te::ScalarKind::kIf) return;
-      const std::optional<te::AxisCut> cut = te::CutOf(node.pred);
-      if (!cut || cut->at <= 0) return;
+    te::VisitCuts(s, [&](const te::AxisCut& cut) {
+      if (found || cut.at <= 0) return;
       for (const Axis& axis : nest.axes) {
-        if (axis.id == cut->axis.id && cut->at < axis.extent) found = cut;
+        if (axis.id == cut.axis.id && cut.at < axis.extent) found = cut;
       }
     });
   }

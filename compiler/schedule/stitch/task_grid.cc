@@ -15,6 +15,7 @@
 #include "compiler/schedule/targets/target_strategy.h"
 #include "compiler/schedule/threadgroup/threadgroup_tile.h"
 #include "compiler/schedule/tile/products.h"
+#include "compiler/te/scalar/axis_cuts.h"
 
 namespace fusion {
 namespace {
@@ -172,10 +173,7 @@ std::set<int> AxesInRanges(const te::Te& te) {
   std::set<int> axes;
   if (te.reduction) return axes;
   for (const te::Scalar& s : te.body) {
-    te::Visit(s, [&](const te::ScalarNode& node) {
-      if (node.kind != te::ScalarKind::kIf) return;
-      if (const std::optional<te::AxisCut> cut = te::CutOf(node.pred)) axes.insert(cut->axis.id);
-    });
+    te::VisitCuts(s, [&](const te::AxisCut& cut) { axes.insert(cut.axis.id); });
   }
   return axes;
 }
@@ -253,13 +251,11 @@ bool CutsTiles(const TaskBoxes& task, const std::vector<te::Box>& boxes) {
     const te::Te& te = task.stages()[s].te;
     if (te.reduction) continue;
     for (const te::Scalar& body : te.body) {
-      te::Visit(body, [&](const te::ScalarNode& node) {
-        if (node.kind != te::ScalarKind::kIf) return;
-        const std::optional<te::AxisCut> cut = te::CutOf(node.pred);
-        for (size_t d = 0; cut && d < te.axes.size(); ++d) {
+      te::VisitCuts(body, [&](const te::AxisCut& cut) {
+        for (size_t d = 0; d < te.axes.size(); ++d) {
           const te::Span& span = boxes[s][d];
-          if (te.axes[d].id != cut->axis.id || span.origin.IsConstant()) continue;
-          cuts = cuts || (cut->at > 0 && cut->at < te.axes[d].extent && cut->at % span.length != 0);
+          if (te.axes[d].id != cut.axis.id || span.origin.IsConstant()) continue;
+          cuts = cuts || (cut.at > 0 && cut.at < te.axes[d].extent && cut.at % span.length != 0);
         }
       });
     }
