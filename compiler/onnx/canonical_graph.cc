@@ -75,6 +75,8 @@ class NodeContext : public ops::ImportContext {
     return ranges;
   }
 
+  bool MayNotRun() const override { return !graph_->conditions.empty(); }
+
   absl::StatusOr<std::vector<ecg::ValueId>> AddBounded(const std::string& op, std::vector<ecg::ValueId> inputs,
                                                        ecg::Attributes attrs, int num_outputs) override {
     ecg::Node node;

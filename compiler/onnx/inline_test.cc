@@ -191,6 +191,27 @@ TEST(Loop, RunTimeConditionSelectsTheState) {
   EXPECT_THAT(std::string(endless.status().message()), HasSubstr("Loop \"l\": runs until a condition"));
 }
 
+TEST(Loop, IterationsThatNeverRunMayIndexPastAnExtent) {
+  const std::string below = NodeText("ReduceMax", {"next"}, {"max"}, IntAttribute("keepdims", 0)) +
+                            NodeText("Less", {"max", "limit"}, {"go_on"});
+  const auto model = ImportText(TensorInfo("input", "x", {"2"}) + Y() + kScale + Int("trips", 6) + Float("limit", 50) +
+                                NodeText("Loop", {"trips", "", "x"}, {"y"}, LoopBody(below)));
+  EXPECT_THAT(Computed(model, {F32({2}, {1, 2})}), ElementsAre(112, 224));
+}
+
+TEST(If, OnlyWhatAlwaysRunsIsRefusedForItsIndices) {
+  const auto picks = [](const char* branch, const char* index) {
+    return Graph(branch, NodeText("Gather", {"x", index}, {"picked"}) + TensorInfo("output", "picked", {}));
+  };
+  const std::string branches = picks("then_branch", "two") + picks("else_branch", "one");
+  const std::string head = TensorInfo("input", "x", {"2"}) + Y() + Int("one", 1) + Int("two", 2);
+  const auto model = ImportText(TensorInfo("input", "c", {}, kBool) + head + NodeText("If", {"c"}, {"y"}, branches));
+  EXPECT_THAT(Computed(model, {Truth(false), F32({2}, {3, -4})}), ElementsAre(-4));
+  const auto always = ImportText(head + NodeText("Gather", {"x", "two"}, {"y"}));
+  EXPECT_EQ(always.status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(always.status().message()), HasSubstr("index 2 is outside a dimension of extent 2"));
+}
+
 TEST(Loop, NoIterationKeepsStateAndScansNothing) {
   const std::string body = Graph(
       "body", TensorInfo("input", "i", {}, kInt64) + TensorInfo("input", "go", {}, kBool) +

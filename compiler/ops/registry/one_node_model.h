@@ -59,6 +59,7 @@ class OneNodeModel : public ImportContext {
   }
   absl::StatusOr<ecg::ValueId> WithExtents(ecg::ValueId value, std::vector<ecg::ValueId>) override { return value; }
   std::optional<std::vector<te::Interval>> Ranges(ecg::ValueId) const override { return std::nullopt; }
+  bool MayNotRun() const override { return false; }
   absl::StatusOr<std::vector<ecg::ValueId>> AddBounded(const std::string& op, std::vector<ecg::ValueId> inputs,
                                                        ecg::Attributes attrs, int num_outputs) override {
     return AddNode(op, std::move(inputs), std::move(attrs), num_outputs);

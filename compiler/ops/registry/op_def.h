@@ -97,6 +97,9 @@ class ImportContext {
   // Returns the closed value ranges of an integer value: one per element of a small value, one for all elements of a
   // larger one, nullopt where a range is unknown.
   virtual std::optional<std::vector<te::Interval>> Ranges(ecg::ValueId value) const = 0;
+  // Returns whether the node takes effect in some runs only: in a branch, or in an iteration past a loop's end. Its
+  // operands may then be out of bounds, and are no error of the model.
+  virtual bool MayNotRun() const = 0;
   // Like AddNode, but takes the inputs at their bounds, and the outputs have no extents.
   virtual absl::StatusOr<std::vector<ecg::ValueId>> AddBounded(const std::string& op, std::vector<ecg::ValueId> inputs,
                                                                ecg::Attributes attrs, int num_outputs = 1) = 0;

@@ -4,7 +4,6 @@
 #include <numeric>
 #include <utility>
 
-#include "absl/strings/str_cat.h"
 #include "compiler/ops/registry/def_parts.h"
 
 namespace fusion::ops {
@@ -146,9 +145,7 @@ std::vector<Run> AffineRuns(const std::vector<int64_t>& values) {
   return runs;
 }
 
-absl::StatusOr<WrappedIndices> WrappedIndices::Make(LowerContext& context, int input, int64_t extent) {
-  WrappedIndices wrapped;
-  wrapped.extent_ = extent;
+WrappedIndices::WrappedIndices(LowerContext& context, int input, int64_t extent) : extent_(extent) {
   te::Builder& b = *context.builder;
   const Shape& shape = context.ShapeOf(input);
   const Tensor* constant = context.Constant(input);
@@ -156,19 +153,15 @@ absl::StatusOr<WrappedIndices> WrappedIndices::Make(LowerContext& context, int i
     std::vector<int64_t> values(constant->num_elements());
     for (size_t k = 0; k < values.size(); ++k) {
       const int64_t given = constant->GetInt(k);
-      if (given < -extent || given >= extent) {
-        return context.Error(absl::StrCat("index ", given, " is outside a dimension of extent ", extent));
-      }
-      values[k] = given < 0 ? given + extent : given;
+      values[k] = std::clamp<int64_t>(given < 0 ? given + extent : given, 0, extent - 1);
     }
-    wrapped.table_.emplace(&b, "indices", shape, std::move(values));
-    return wrapped;
+    table_.emplace(&b, "indices", shape, std::move(values));
+    return;
   }
-  wrapped.tensor_ = b.Map("indices", DType::kI64, shape, [&](const te::Builder::Idx& i) {
+  tensor_ = b.Map("indices", DType::kI64, shape, [&](const te::Builder::Idx& i) {
     const Scalar counted = CountedIndex(b.At(context.in[input], i), extent);
     return te::Max(te::Min(counted, te::ImmInt(DType::kI64, extent - 1)), te::ImmInt(DType::kI64, 0));
   });
-  return wrapped;
 }
 
 Index WrappedIndices::operator()(const std::vector<Index>& point) {

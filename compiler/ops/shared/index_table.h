@@ -51,7 +51,7 @@ std::vector<Run> AffineRuns(const std::vector<int64_t>& values);
 // constant index tensor becomes an IndexTable, any other a te that is a map. extent must be positive.
 class WrappedIndices {
  public:
-  static absl::StatusOr<WrappedIndices> Make(LowerContext& context, int input, int64_t extent);
+  WrappedIndices(LowerContext& context, int input, int64_t extent);
   te::Index operator()(const std::vector<te::Index>& point);
 
  private:

@@ -40,7 +40,7 @@ absl::StatusOr<Types> InferGather(const OpContext& context, int) {
 absl::Status LowerGather(LowerContext& context) {
   ASSIGN_OR_RETURN(const int axis, NormalizeAxis(context, context.attrs.Int("axis"), context.Rank(0)));
   const int64_t extent = std::max<int64_t>(context.ShapeOf(0)[axis], 1);
-  ASSIGN_OR_RETURN(WrappedIndices indices, WrappedIndices::Make(context, 1, extent));
+  WrappedIndices indices(context, 1, extent);
   const int index_rank = context.Rank(1);
   DefineMap(context, 0, [&](const Idx& i) {
     Idx in(i.begin(), i.begin() + axis);
@@ -68,8 +68,7 @@ absl::StatusOr<Types> InferGatherElements(const OpContext& context, int) {
 
 absl::Status LowerGatherElements(LowerContext& context) {
   ASSIGN_OR_RETURN(const int axis, NormalizeAxis(context, context.attrs.Int("axis"), context.Rank(0)));
-  ASSIGN_OR_RETURN(WrappedIndices indices,
-                   WrappedIndices::Make(context, 1, std::max<int64_t>(context.ShapeOf(0)[axis], 1)));
+  WrappedIndices indices(context, 1, std::max<int64_t>(context.ShapeOf(0)[axis], 1));
   DefineMap(context, 0, [&](const Idx& i) {
     Idx in = i;
     in[axis] = indices(i);
@@ -215,6 +214,25 @@ absl::Status DynamicGatherND(ImportContext& import) {
   return absl::OkStatus();
 }
 
+// Refuses known indices that no element has. Where the node may not run they are nobody's error, and the lowering
+// brings them into the extent, as it does with indices of the run.
+absl::Status CheckIndices(ImportContext& import) {
+  std::vector<ecg::Value> held;
+  const OpContext context = ContextOf(import, &held);
+  if (!context.Has(0) || !context.Has(1) || import.MayNotRun()) return absl::OkStatus();
+  const Tensor* indices = context.Constant(1);
+  if (indices == nullptr || !IsInteger(indices->dtype())) return absl::OkStatus();
+  ASSIGN_OR_RETURN(const int axis, NormalizeAxis(context, context.attrs.Int("axis"), context.Rank(0)));
+  const int64_t extent = context.ShapeOf(0)[axis];
+  for (int64_t k = 0; k < indices->num_elements() && extent > 0; ++k) {
+    const int64_t given = indices->GetInt(k);
+    if (given < -extent || given >= extent) {
+      return context.Error(absl::StrCat("index ", given, " is outside a dimension of extent ", extent));
+    }
+  }
+  return absl::OkStatus();
+}
+
 // Tuples of one component are indices: exporters write `w[picks]` so. Gather reads them as they are, without a copy of
 // another shape.
 absl::Status NormalizeGatherND(ImportContext& import) {
@@ -251,11 +269,13 @@ std::vector<OpDef> GatherOps() {
   gather.infer = InferGather;
   gather.lower = LowerGather;
   gather.dynamic = DynamicGather;
+  gather.normalize = CheckIndices;
 
   OpDef elements = Define("GatherElements", 2, {{"axis", AttrKind::kInt}});
   elements.infer = InferGatherElements;
   elements.lower = LowerGatherElements;
   elements.dynamic = DynamicGather;
+  elements.normalize = CheckIndices;
 
   OpDef nd = Define("GatherND", 2, {{"batch_dims", AttrKind::kInt}});
   nd.infer = InferGatherND;

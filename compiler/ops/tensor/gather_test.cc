@@ -58,7 +58,8 @@ TEST(Gather, AxesAndWraparound) {
     EXPECT_THAT(Values(RunOp({"Gather", {kMatrix, I64({}, {1})}, {{"axis", int64_t{-1}}}, constants})),
                 ElementsAre(1, 4));
   }
-  EXPECT_FALSE(RunOp({"Gather", {kMatrix, List({2})}, {}, {1}}).ok());
+  // Import refuses known indices past the extent where they are read in any case.
+  EXPECT_THAT(Values(RunOp({"Gather", {kMatrix, List({2, -3})}, {}, {1}})), ElementsAre(3, 4, 5, 0, 1, 2));
   EXPECT_EQ(CountTes({"Gather", {kMatrix, List({1})}, {}, {1}}), 1);
   EXPECT_EQ(CountTes({"Gather", {kMatrix, List({1})}}), 2);
 }
