@@ -5,7 +5,7 @@
 namespace fusion {
 
 // Raise it whenever generated code or numbers may change.
-inline constexpr int kGeneratorVersion = 65;
+inline constexpr int kGeneratorVersion = 66;
 
 }  // namespace fusion
 

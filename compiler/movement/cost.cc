@@ -271,10 +271,9 @@ class Estimator {
 
   // Returns the step's operations in FMAs, and counts those that any schedule needs.
   double StepOps(const Step& step, double spatial) {
-    double points = spatial;
+    const double points = spatial * ReducedElements(step);
     const auto* const prefix = step.As<PrefixPass>();
     const auto* const tile = step.As<RegisterTile>();
-    if (step.reduction && prefix == nullptr) points *= Product(step.reduction->axes);
     const Work body = WorkOf(step.body, tile == nullptr);
     const Work then = WorkOf(step.then, /*guards_cost=*/true);
     const double body_ops = BodyOps(step, body);

@@ -6,6 +6,7 @@
 #include "absl/strings/str_format.h"
 #include "compiler/movement/cost.h"
 #include "compiler/movement/live_values.h"
+#include "compiler/movement/traffic.h"
 
 namespace fusion::movement {
 namespace {
@@ -43,10 +44,7 @@ StepPressure PressureOf(const Phase& phase, const Step& step, const DeviceModel&
   result.registers = std::max(body, then);
   double stores = static_cast<double>(phase.tasks() * TurnsOf(step));
   for (const Loop& loop : step.loops) stores *= static_cast<double>(loop.axis.extent);
-  double points = stores;
-  if (step.reduction) {
-    for (const te::Axis& axis : step.reduction->axes) points *= static_cast<double>(axis.extent);
-  }
+  const double points = stores * ReducedElements(step);
   auto spilled = [&](int registers) { return std::max(0, registers - device.vector_registers); };
   result.spills = points * spilled(body) + (step.then.empty() ? 0 : stores * spilled(then));
   const int64_t copies = tile != nullptr ? static_cast<int64_t>(accumulators) * tile->unroll : 1;

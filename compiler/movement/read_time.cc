@@ -29,7 +29,7 @@ double TaskOperandSeconds(const Kernel& kernel, const Phase& phase, const Device
   std::map<int, Reads> reads;
   for (const Step& step : phase.steps) {
     if (IsRare(step)) continue;
-    const double loads = Trips(step.loops) * (step.reduction ? Product(step.reduction->axes) : 1);
+    const double loads = Trips(step.loops) * ReducedElements(step);
     std::map<int, double> of_step;
     const auto note = [&](const te::ScalarNode& node) {
       if (node.kind != te::ScalarKind::kLoad || !IsArgument(kernel.buffers[node.tensor])) return;

@@ -56,7 +56,7 @@ Nest NestOf(const Phase& phase, const Step& step, double lanes) {
     add(tile->lane_axis, Ceil(vector_lanes, lanes));
     add(tile->row_axis, Ceil(rows, tile->row_count));
   }
-  if (step.reduction) {
+  if (step.reduction && !step.Is<PrefixPass>()) {  // its pass is a loop
     for (const Axis& axis : step.reduction->axes) add(axis.id, static_cast<double>(axis.extent));
   }
   if (tile != nullptr) {

@@ -31,6 +31,10 @@ double Trips(const std::vector<Loop>& loops) {
   return trips;
 }
 
+double ReducedElements(const Step& step) {
+  return step.reduction && !step.Is<PrefixPass>() ? Product(step.reduction->axes) : 1;
+}
+
 Accesses AccessesOf(const Phase& phase) {
   Accesses accesses;
   for (const Step& step : phase.steps) {
@@ -43,8 +47,7 @@ Accesses AccessesOf(const Phase& phase) {
       };
     };
     for (const Step& shared_copy : SharedCopiesOf(step)) te::Visit(shared_copy.body[0], note(kWholeBuffer));
-    const double reduced = step.reduction ? Product(step.reduction->axes) : 1;
-    for (const te::Scalar& s : step.body) te::Visit(s, note(points * reduced));
+    for (const te::Scalar& s : step.body) te::Visit(s, note(points * ReducedElements(step)));
     for (const te::Scalar& s : step.then) te::Visit(s, note(points));
     for (const Store& store : step.stores) accesses.written.insert(store.buffer);
     if (const auto* routine = step.As<RoutineCall>()) {

@@ -17,6 +17,9 @@ double Product(const std::vector<te::Axis>& axes);
 // The mean number of iterations of a loop, which the last tile of an axis may cut short.
 double MeanTrips(const Loop& loop);
 double Trips(const std::vector<Loop>& loops);
+// The elements that a step reduces at each point of its loops; 1 without a reduction, and for a prefix reduction, whose
+// pass takes one element at each point.
+double ReducedElements(const Step& step);
 
 // How often elements of a buffer are loaded where every element is taken to be needed.
 constexpr double kWholeBuffer = std::numeric_limits<double>::infinity();

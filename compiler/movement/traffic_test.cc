@@ -40,6 +40,17 @@ TEST(Traffic, AValueThatTheTaskHasMadeIsNotRead) {
   EXPECT_EQ(accesses.written, (std::set<int>{1, 2}));
 }
 
+// scratch[i] = sum of x up to element i: one pass takes each element once, where the definition takes it ten times.
+TEST(Traffic, APrefixReductionReadsEachElementOnce) {
+  Phase phase = TwoSteps().phases[0];
+  phase.steps.resize(1);
+  phase.steps[0].reduction = te::Reduction{te::ReductionKind::kSum, {{2, 10}}, {}, DType::kF32, {}};
+  EXPECT_DOUBLE_EQ(AccessesOf(phase).read.at(0), 400);
+  phase.steps[0].strategy = PrefixPass{};
+  EXPECT_DOUBLE_EQ(ReducedElements(phase.steps[0]), 1);
+  EXPECT_DOUBLE_EQ(AccessesOf(phase).read.at(0), 40);
+}
+
 TEST(Traffic, ScratchMovesNoBytesAndStoresMayReadTheirLines) {
   const Kernel kernel = TwoSteps();
   DeviceModel device;

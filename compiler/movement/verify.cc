@@ -8,11 +8,11 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "compiler/movement/prefix_reduction.h"
 #include "compiler/movement/reached_range.h"
 #include "compiler/movement/row_nest.h"
 #include "compiler/movement/task_loop.h"
 #include "compiler/movement/work_groups.h"
+#include "compiler/te/program/prefix_reduction.h"
 #include "runtime/base/status_macros.h"
 
 namespace fusion::movement {
@@ -55,8 +55,8 @@ bool Fits(const Step& step, const RowReduction& row) {
 bool Fits(const Step& step, const PrefixPass& pass) {
   std::vector<te::Axis> axes;
   for (const Loop& loop : step.loops) axes.push_back(loop.axis);
-  const std::optional<PrefixReduction> prefix =
-      step.reduction ? PrefixReductionOf(*step.reduction, step.body, axes) : std::nullopt;
+  const std::optional<te::PrefixReduction> prefix =
+      step.reduction ? te::PrefixReductionOf(*step.reduction, step.body, axes) : std::nullopt;
   return prefix && step.stores.size() == 1 && !step.lane_limit && pass.vector_axis != prefix->axis &&
          (pass.vector_axis < 0 || IsLoop(step, pass.vector_axis));
 }

@@ -12,6 +12,7 @@
 #include "compiler/schedule/rewrite/separate_windows.h"
 #include "compiler/schedule/rewrite/split_k.h"
 #include "compiler/schedule/rewrite/split_reductions.h"
+#include "compiler/te/program/split_prefixes.h"
 #include "runtime/base/status_macros.h"
 
 namespace fusion {
@@ -32,6 +33,15 @@ Result RunFormStages(const FusionBlockForm& form, const FusionBlockPassContext& 
 
 Result RunBareProduct(const FusionBlockForm& form, const FusionBlockPassContext& context) {
   return WithProgram(form, WithBareProduct(form.program, context.product, context.rounded_product));
+}
+
+Result RunSplitPrefixes(const FusionBlockForm& form, const FusionBlockPassContext&) {
+  std::optional<te::Program> split = te::SplitPrefixes(form.program);
+  if (!split) return std::nullopt;
+  std::set<te::TensorId> kept;  // the parts are computed where they are read
+  for (const te::Te& te : form.program.tes) kept.insert(te.outputs.begin(), te.outputs.end());
+  ASSIGN_OR_RETURN(te::Program staged, FormStages(*std::move(split), kept));
+  return WithProgram(form, std::move(staged));
 }
 
 Result RunKBlocking(const FusionBlockForm& form, const FusionBlockPassContext& context) {
@@ -85,6 +95,8 @@ constexpr FusionBlockPassRow kRows[] = {
      "before the schedules: the stages that remain are what a schedule places in a task"},
     {FusionBlockPass::kBareProduct, "bare-product", RunBareProduct, true,
      "before a library is tried: a library computes a product without what follows it"},
+    {FusionBlockPass::kSplitPrefixes, "split-prefixes", RunSplitPrefixes, true,
+     "before the other forms: the parts' totals are reductions like any others"},
     {FusionBlockPass::kKBlocking, "k-blocking", RunKBlocking, true,
      "before the other forms: most of them start from products that are already cut along the reduction"},
     {FusionBlockPass::kWinograd, "winograd", RunWinograd, true,

@@ -26,6 +26,7 @@ enum class FusionBlockPass : uint8_t {
   kLower,
   kFormStages,
   kBareProduct,
+  kSplitPrefixes,
   kKBlocking,
   kWinograd,
   kSplitK,

@@ -154,6 +154,7 @@ class Candidates {
   absl::Status AddAll() {
     ASSIGN_OR_RETURN(const FusionBlockForm split, Cut());
     RETURN_IF_ERROR(AddPlain(split));
+    RETURN_IF_ERROR(AddSplitPrefixes());
     RETURN_IF_ERROR(AddHalos(split));
     RETURN_IF_ERROR(AddSliding());
     RETURN_IF_ERROR(AddBeside(split));
@@ -228,6 +229,14 @@ class Candidates {
     if (given_.program.tes.size() == 1)
       all_[0].scheduled.reason.clear();  // slices along the reduction count as one stage
     return absl::OkStatus();
+  }
+
+  // Forms in which long prefix reductions are computed in parts, which many units need to share a row.
+  absl::Status AddSplitPrefixes() {
+    ASSIGN_OR_RETURN(const std::optional<FusionBlockForm> parts, RunPass(FusionBlockPass::kSplitPrefixes, given_));
+    if (!parts) return absl::OkStatus();
+    Add(*parts, InTasks::kNoProducts, "prefixes-split").IgnoreError();
+    return AddCopied(*parts, "prefixes-split-copied");
   }
 
   // A form in which tasks compute the halos of their windows.

@@ -54,6 +54,22 @@ TEST(ScheduleFusionBlock, PrintsTheSameEveryTime) {
   EXPECT_EQ(movement::Print(Schedule(kSoftmax).kernel), text);
 }
 
+// Tall columns fill vectors as they are, and are one pass. Units share one long row in parts.
+TEST(ScheduleFusionBlock, LongPrefixReductionsArePartsWhereUnitsShareThem) {
+  const auto phases = [](int64_t rows, int64_t columns, int units) {
+    DeviceModel device = Device();
+    device.parallel_units = units;
+    device.memory.back().bandwidth_bytes_per_s = 1e12;  // arithmetic decides
+    const std::string n = std::to_string(rows), c = std::to_string(columns);
+    const std::string text = "te p(%0: f32[" + n + ", " + c + "]) {\n  %1[i0<" + n + ", i1<" + c +
+                             "]: f32 = sum.f32(i2<" + n + ") if i2 < i0 + 1 then %0[i2, i1] else 0.0\n  return %1\n}";
+    return Schedule(text, {}, device).kernel.phases.size();
+  };
+  EXPECT_EQ(phases(20000, 64, 1), 1u);
+  EXPECT_EQ(phases(20000, 64, 4), 1u);
+  EXPECT_GT(phases(8000000, 1, 64), 1u);
+}
+
 // Sums of the exponentials of four long rows, with a barrier behind the exponentials.
 te::Program RowsBehindABarrier() {
   te::Program program = Stages(R"(te p(%0: f32[4, 512], %1: f32[512, 32768] const) {

@@ -6,7 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "compiler/backends/text/nest_printer.h"
-#include "compiler/movement/prefix_reduction.h"
+#include "compiler/te/program/prefix_reduction.h"
 
 namespace fusion::text {
 namespace {
@@ -26,7 +26,7 @@ class PrefixPrinter : public NestPrinter {
     const auto& pass = *step_.As<movement::PrefixPass>();
     std::vector<Axis> axes;
     for (const movement::Loop& loop : step_.loops) axes.push_back(loop.axis);
-    const movement::PrefixReduction prefix = *movement::PrefixReductionOf(*step_.reduction, step_.body, axes);
+    const te::PrefixReduction prefix = *te::PrefixReductionOf(*step_.reduction, step_.body, axes);
     std::vector<movement::Loop> around(step_.loops.begin(), step_.loops.end() - 1);
     if (pass.vector_axis < 0) {
       const int depth = OpenPoints(around, kernel_, work_group_size_, out_, unroll_, item_);
@@ -76,19 +76,19 @@ class PrefixPrinter : public NestPrinter {
 
  private:
   // Names the reduction's axis by the variable of the loop along it.
-  AxisName PrefixName(const movement::PrefixReduction& prefix) const {
+  AxisName PrefixName(const te::PrefixReduction& prefix) const {
     const int k = step_.reduction->axes[0].id;
     return [k, axis = prefix.axis](int id) { return AxisText(id == k ? axis : id); };
   }
 
-  void OpenPrefix(const movement::PrefixReduction& prefix) {
+  void OpenPrefix(const te::PrefixReduction& prefix) {
     const std::string i = AxisText(prefix.axis);
     const int64_t extent = step_.reduction->axes[0].extent;
     out_->Open(prefix.reverse ? absl::StrCat("for (ix ", i, " = ", extent - 1, "; ", i, " >= 0; --", i, ")")
                               : absl::StrCat("for (ix ", i, " = 0; ", i, " < ", extent, "; ++", i, ")"));
   }
 
-  void PrintPrefixOfOne(const movement::PrefixReduction& prefix) {
+  void PrintPrefixOfOne(const te::PrefixReduction& prefix) {
     const te::Reduction& reduction = *step_.reduction;
     const std::string acc = absl::StrCat("a", (*next_temp_)++);
     out_->Line(

@@ -245,67 +245,23 @@ absl::StatusOr<Types> InferPrefix(const OpContext& context, int) {
   return Types{context.Type(0)};
 }
 
-// The result of a reduction over no elements.
-double Neutral(ReductionKind kind) { return kind == ReductionKind::kProd ? 1 : 0; }
-
-// Sums or products of the elements up to each element along `axis`, without that element if `exclusive`. With
-// `reverse`: of the elements from it on.
-te::TensorId PrefixReductions(te::Builder& b, ReductionKind kind, te::TensorId x, DType dtype, int axis, bool exclusive,
-                              bool reverse) {
-  const Shape shape = b.info(x).shape;
-  const DType compute = ComputeType(b.info(x).dtype);
-  const int64_t open = exclusive ? 1 : 0;
-  return b.Reduce("prefix", kind, dtype, compute, shape, {shape[axis]}, [&](const Idx& i, const Idx& r) {
-    Idx at = i;
-    at[axis] = r[0];
-    const te::Comparison taken = reverse ? te::Comparison{r[0], te::Cmp::kGe, i[axis] + te::Index(open)}
-                                         : te::Comparison{r[0], te::Cmp::kLt, i[axis] + te::Index(1 - open)};
-    return te::If({taken}, LoadCompute(b, x, at), Imm(compute, Neutral(kind)));
-  });
-}
-
-// CumSum and CumProd. Schedules compute a prefix reduction in one pass, but the interpreter takes n² steps per row. A
-// long axis is therefore cut into blocks of √n, which costs the interpreter about n^1.5 steps: prefixes within each
-// block, prefixes over the blocks' totals, and the combination of both.
+// CumSum and CumProd: sums or products of the elements up to each element along `axis`, without that element if
+// `exclusive`. With `reverse`: of the elements from it on.
 absl::Status LowerPrefix(LowerContext& context, ReductionKind kind) {
   te::Builder& b = *context.builder;
   ASSIGN_OR_RETURN(const std::vector<int64_t> given, context.ConstantInts(1, "axis"));
   ASSIGN_OR_RETURN(const int axis, NormalizeAxis(context, given[0], context.Rank(0)));
   const ecg::ValueType& type = context.output_types[0];
-  const bool exclusive = context.attrs.Int("exclusive") != 0, reverse = context.attrs.Int("reverse") != 0;
-  const int64_t extent = type.shape[axis];
-  constexpr int64_t kShort = 1024;
-  if (extent <= kShort) {
-    context.out[0] = PrefixReductions(b, kind, context.in[0], type.dtype, axis, exclusive, reverse);
-    return absl::OkStatus();
-  }
   const DType compute = ComputeType(type.dtype);
-  const int64_t block = static_cast<int64_t>(std::ceil(std::sqrt(static_cast<double>(extent))));
-  Shape blocks = type.shape;  // [.., blocks, block, ..]; the last block is padded
-  blocks[axis] = (extent + block - 1) / block;
-  blocks.insert(blocks.begin() + axis + 1, block);
-  const te::TensorId split = b.Map("blocks", compute, blocks, [&](const Idx& i) {
+  const int64_t open = context.attrs.Int("exclusive") != 0 ? 1 : 0;
+  const bool reverse = context.attrs.Int("reverse") != 0;
+  const int64_t extent = type.shape[axis];
+  context.out[0] = b.Reduce("prefix", kind, type.dtype, compute, type.shape, {extent}, [&](const Idx& i, const Idx& r) {
     Idx at = i;
-    at.erase(at.begin() + axis + 1);
-    at[axis] = i[axis] * block + i[axis + 1];
-    return te::Cast(compute, b.AtOr(context.in[0], at, Neutral(kind)));
-  });
-  Shape sums = type.shape;
-  sums[axis] = blocks[axis];
-  const te::TensorId total =
-      b.Reduce("of_blocks", kind, compute, compute, sums, {block}, [&](const Idx& i, const Idx& r) {
-        Idx at = i;
-        at.insert(at.begin() + axis + 1, r[0]);
-        return b.At(split, at);
-      });
-  const te::TensorId within = PrefixReductions(b, kind, split, compute, axis + 1, exclusive, reverse);
-  const te::TensorId before = PrefixReductions(b, kind, total, compute, axis, /*exclusive=*/true, reverse);
-  context.out[0] = b.Map(context.op, type.dtype, type.shape, [&](const Idx& i) {
-    Idx outer = i, inner = i;
-    outer[axis] = inner[axis] = te::FloorDiv(i[axis], block);
-    inner.insert(inner.begin() + axis + 1, te::Mod(i[axis], block));
-    const Scalar x = b.At(before, outer), y = b.At(within, inner);
-    return te::Cast(type.dtype, kind == ReductionKind::kProd ? x * y : x + y);
+    at[axis] = r[0];
+    const te::Comparison taken = reverse ? te::Comparison{r[0], te::Cmp::kGe, i[axis] + te::Index(open)}
+                                         : te::Comparison{r[0], te::Cmp::kLt, i[axis] + te::Index(1 - open)};
+    return te::If({taken}, LoadCompute(b, context.in[0], at), Imm(compute, kind == ReductionKind::kProd ? 1 : 0));
   });
   return absl::OkStatus();
 }

@@ -111,12 +111,10 @@ TEST(Arg, NanWins) {
   }
 }
 
-// Blocks have 33 elements, the last one has 8.
-constexpr int64_t kInBlocks = 1031;
-
-TEST(CumSum, LongAxesInBlocks) {
-  const int64_t n = kInBlocks;
-  EXPECT_GT(CountTes({"CumSum", {F32({n}, std::vector<double>(n)), I64({}, {0})}, {}, {1}}), 1);
+// The reference takes them in parts of 33 elements, the last one of 8.
+TEST(CumSum, LongAxes) {
+  const int64_t n = 1031;
+  EXPECT_EQ(CountTes({"CumSum", {F32({n}, std::vector<double>(n)), I64({}, {0})}, {}, {1}}), 1);
   std::vector<double> values(2 * n);
   for (int64_t i = 0; i < 2 * n; ++i) values[i] = static_cast<double>(i % 7) - 2;
   for (const int64_t exclusive : {0, 1}) {
@@ -149,8 +147,8 @@ TEST(CumProd, ExclusiveAndReverse) {
   EXPECT_THAT(run(1, 1), ElementsAre(24, 12, 4, 1));
 }
 
-TEST(CumProd, LongAxesInBlocks) {
-  const int64_t n = kInBlocks;
+TEST(CumProd, LongAxes) {
+  const int64_t n = 1031;
   std::vector<double> values(n), expected(n);
   double product = 1;
   for (int64_t i = 0; i < n; ++i) {

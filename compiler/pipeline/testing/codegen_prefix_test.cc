@@ -2,6 +2,7 @@
 // itself, with operators fused before and behind them. Also rows of elementary functions that end within a vector.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <string>
 
 #include "compiler/movement/print.h"
@@ -54,13 +55,46 @@ TEST(CodegenPrefix, EveryAxisAndEnd) {
   EXPECT_EQ(Failures(cases), "");
 }
 
+// Each form that the scheduler has: one pass, and parts with and without a copy.
+TEST(CodegenPrefix, LongAxesInEveryForm) {
+  std::vector<FusionCase> cases;
+  for (const Shape& shape : std::vector<Shape>{{3, 1100}, {1100, 20}, {2, 1500, 3}}) {
+    const int64_t axis = shape[0] > 3 ? 0 : 1;
+    G g;
+    const V x = g.Op("Mul", {g.In(shape), g.In(shape)});
+    for (const int64_t end : {0, 1}) g.Out(g.Op("Neg", {Prefix(&g, "CumSum", x, axis, end, 1 - end)}));
+    cases.push_back(FusionCase("sums of " + ShapeToString(shape), g));
+  }
+  std::vector<RunOptions> options;
+  int most = 0;  // passes of a kernel
+  for (int form = 0; form < 6; ++form) {
+    for (const DeviceModel& device : {Avx512Device(), Avx2Device()}) {
+      options.push_back({device, LayoutMode::kPlain, /*split=*/true});
+      options.back().choices = {{"form", form}};
+    }
+  }
+  for (const FusionResult& result : RunCases(cases, options)) {
+    EXPECT_TRUE(result.status.ok()) << result.name << ": " << result.status;
+    for (const FusionKernel& kernel : result.kernels) {
+      int passes = 0;
+      for (const movement::Phase& phase : kernel.kernel.phases) {
+        for (const movement::Step& step : phase.steps) passes += step.Is<movement::PrefixPass>() ? 1 : 0;
+      }
+      most = std::max(most, passes);
+    }
+  }
+  EXPECT_GT(most, 1) << "no form had parts";
+}
+
 TEST(CodegenPrefix, IsOnePass) {
   G g;
   g.Out(Prefix(&g, "CumSum", g.In({512, 1024}), 0, 0, 0));
-  G rows;
+  G rows, tall;
   rows.Out(Prefix(&rows, "CumSum", rows.In({512, 1024}), 1, 1, 1));
+  tall.Out(Prefix(&tall, "CumSum", tall.In({20000, 64}), 0, 0, 0));
   for (const FusionResult& result :
-       RunCases({FusionCase("columns", g), FusionCase("rows", rows)}, {{Avx512Device(), LayoutMode::kPlain, false}})) {
+       RunCases({FusionCase("columns", g), FusionCase("rows", rows), FusionCase("tall columns", tall)},
+                {{Avx512Device(), LayoutMode::kPlain, false}})) {
     EXPECT_TRUE(result.status.ok()) << result.name << ": " << result.status;
     ASSERT_EQ(result.kernels.size(), 1u);
     ASSERT_EQ(result.kernels[0].kernel.phases.size(), 1u);

@@ -7,8 +7,8 @@
 #include <utility>
 #include <vector>
 
-#include "compiler/movement/prefix_reduction.h"
 #include "compiler/schedule/targets/target_strategy.h"
+#include "compiler/te/program/prefix_reduction.h"
 #include "compiler/te/ranges/bounds.h"
 
 namespace fusion {
@@ -197,7 +197,7 @@ std::optional<SplitTe> SplitPrefix(const te::Te& te, te::Program* program) {
       return true;
     });
     if (!inside && axis.extent % divisor != 0) continue;
-    if (movement::PrefixReductionOf(*split.te.reduction, split.te.body, {split.remainder})) return split;
+    if (te::PrefixReductionOf(*split.te.reduction, split.te.body, {split.remainder})) return split;
   }
   return std::nullopt;
 }

@@ -3,13 +3,13 @@
 #include <algorithm>
 
 #include "compiler/movement/extreme_reduction.h"
-#include "compiler/movement/prefix_reduction.h"
 #include "compiler/movement/row_ranges.h"
 #include "compiler/movement/transpose.h"
 #include "compiler/movement/vector_form.h"
 #include "compiler/schedule/stitch/task_size.h"
 #include "compiler/schedule/targets/target_strategy.h"
 #include "compiler/schedule/tile/tile_form.h"
+#include "compiler/te/program/prefix_reduction.h"
 
 namespace fusion {
 namespace {
@@ -139,8 +139,8 @@ void VectorizeMap(const DeviceModel& device, movement::Step* step) {
 
 bool PrefixStep(const Nest& nest, const DeviceModel& device, movement::Step* step) {
   if (!nest.reduction || nest.stores.size() != 1 || nest.mask_limit >= 0 || !nest.padding.empty()) return false;
-  const std::optional<movement::PrefixReduction> prefix =
-      movement::PrefixReductionOf(*nest.reduction, nest.body, nest.axes);
+  const std::optional<te::PrefixReduction> prefix =
+      te::PrefixReductionOf(*nest.reduction, nest.body, nest.axes);
   if (!prefix || nest.limits.count(prefix->axis)) return false;
   *step = PlainStep(nest);
   auto& pass = step->strategy.emplace<movement::PrefixPass>();

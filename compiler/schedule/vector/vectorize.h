@@ -16,7 +16,7 @@ movement::Step PlainStep(const Nest& nest);
 // Returns the same step, in vectors where that is possible.
 movement::Step StepOf(const Nest& nest, const DeviceModel& device);
 
-// Sets `step` to a prefix reduction (over what is before each element, movement/prefix_reduction.h) in one pass.
+// Sets `step` to a prefix reduction (over what is before each element, te/program/prefix_reduction.h) in one pass.
 // Returns false, and changes nothing, where the nest is none.
 bool PrefixStep(const Nest& nest, const DeviceModel& device, movement::Step* step);
 

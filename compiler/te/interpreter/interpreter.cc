@@ -4,11 +4,13 @@
 #include <cmath>
 #include <cstdint>
 #include <cstring>
+#include <optional>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "compiler/te/interpreter/te_code.h"
+#include "compiler/te/program/split_prefixes.h"
 #include "compiler/te/routines/routine.h"
 #include "runtime/base/status_macros.h"
 
@@ -154,8 +156,10 @@ std::vector<int> LastReaders(const Program& program) {
 
 }  // namespace
 
-absl::StatusOr<std::vector<Tensor>> Interpret(const Program& program, const std::vector<Tensor>& inputs,
+absl::StatusOr<std::vector<Tensor>> Interpret(const Program& given, const std::vector<Tensor>& inputs,
                                               const InterpretOptions& options) {
+  const std::optional<Program> split = SplitPrefixes(given);
+  const Program& program = split ? *split : given;
   std::vector<Tensor> tensors(program.tensors.size());
   RETURN_IF_ERROR(BindInputs(program, inputs, &tensors));
   const std::vector<int> last = LastReaders(program);

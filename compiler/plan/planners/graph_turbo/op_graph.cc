@@ -7,6 +7,7 @@
 #include "compiler/ops/registry/op_def.h"
 #include "compiler/plan/plan.h"
 #include "compiler/plan/planners/tvm_like/tvm_like.h"
+#include "compiler/te/program/split_prefixes.h"
 #include "runtime/base/status_macros.h"
 
 namespace fusion::graph_turbo {
@@ -36,6 +37,8 @@ class Maker {
     const std::vector<ecg::ValueId> live_out = LiveOut(graph_, block);
     if (live_out.empty()) return absl::OkStatus();
     ASSIGN_OR_RETURN(ops::LoweredFusionBlock lowered, ops::LowerNodes(graph_, nodes, live_out));
+    if (std::optional<te::Program> split = te::SplitPrefixes(lowered.program)) lowered.program = *std::move(split);
+    lowered.value_of_tensor.resize(lowered.program.tensors.size(), ecg::kNone);
     Op op{graph_.node(nodes.back()).op, AccessMap(std::move(lowered.program)), {}, {}, {}, 0};
     const int number = static_cast<int>(made_.ops.size());
     for (const te::TensorId input : op.access.program().inputs) {

@@ -1,17 +1,17 @@
-#include "compiler/movement/prefix_reduction.h"
+#include "compiler/te/program/prefix_reduction.h"
 
 #include <gtest/gtest.h>
 
 #include "absl/strings/str_cat.h"
 
-namespace fusion::movement {
+namespace fusion::te {
 namespace {
 
 std::optional<PrefixReduction> Of(const std::string& reduction, const std::string& test,
                                   const std::string& taken = "%0[i0, i2]", const std::string& identity = "0.0") {
-  const absl::StatusOr<te::Program> program =
-      te::Parse(absl::StrCat("te p(%0: f32[4, 8]) {\n  %1[i0<4, i1<8]: f32 = ", reduction, ".f32(i2<8) if ", test,
-                             " then ", taken, " else ", identity, "\n  return %1\n}\n"));
+  const absl::StatusOr<Program> program =
+      Parse(absl::StrCat("te p(%0: f32[4, 8]) {\n  %1[i0<4, i1<8]: f32 = ", reduction, ".f32(i2<8) if ", test, " then ",
+                         taken, " else ", identity, "\n  return %1\n}\n"));
   EXPECT_TRUE(program.ok()) << program.status();
   if (!program.ok()) return std::nullopt;
   return PrefixReductionOf(*program.value().tes[0].reduction, program.value().tes[0].body, program.value().tes[0].axes);
@@ -46,4 +46,4 @@ TEST(PrefixReduction, LeavesOtherReductionsAlone) {
 }
 
 }  // namespace
-}  // namespace fusion::movement
+}  // namespace fusion::te
