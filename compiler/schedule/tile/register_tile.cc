@@ -36,6 +36,9 @@ constexpr int64_t kPrefetchRows = 8;
 constexpr int kDotRegisters = 4;
 // A hot nest of more than about 600 instructions does not fit the decoded-instruction cache.
 constexpr double kMostInBody = 360;
+// An innermost axis up to this extent (a block of channels, a few taps) leaves no loop: one of two trips costs a wrong
+// guess of its end about as often as not.
+constexpr int kWholeAxis = 8;
 
 // Does some comparison test the axis together with one that is not of the reduction, or with a loaded index? Such a
 // border cannot be told from the row alone.
@@ -330,9 +333,11 @@ class TileBuilder {
       const double points = std::max(1.0, Extent(unrolled_));
       const auto size = [&](int u) { return u * points * shape_.rows * shape_.vectors; };
       const int64_t extent = rolled_.back().extent;
-      std::vector<int> unrolls = {extent % 4 == 0 && size(4) <= kMostInBody   ? 4
-                                  : extent % 2 == 0 && size(2) <= kMostInBody ? 2
-                                                                              : 1};
+      const int whole = static_cast<int>(std::min<int64_t>(extent, kWholeAxis + 1));
+      std::vector<int> unrolls = {whole <= kWholeAxis && size(whole) <= kMostInBody ? whole
+                                  : extent % 4 == 0 && size(4) <= kMostInBody       ? 4
+                                  : extent % 2 == 0 && size(2) <= kMostInBody       ? 2
+                                                                                    : 1};
       for (int u : {1, 2, 4, 8}) {
         if (u != unrolls[0] && extent % u == 0 && size(u) <= 2 * kMostInBody) unrolls.push_back(u);
       }
