@@ -36,8 +36,8 @@ constexpr int64_t kPrefetchRows = 8;
 constexpr int kDotRegisters = 4;
 // A hot nest of more than about 600 instructions does not fit the decoded-instruction cache.
 constexpr double kMostInBody = 360;
-// An innermost axis up to this extent (a block of channels, a few taps) leaves no loop: one of two trips costs a wrong
-// guess of its end about as often as not.
+// An innermost axis up to this extent (a block of channels, a few taps) leaves no loop. One of two trips, which blocks of
+// eight channels had, took a quarter of a 1 × 1 convolution's time on a core without AVX-512.
 constexpr int kWholeAxis = 8;
 
 // Does some comparison test the axis together with one that is not of the reduction, or with a loaded index? Such a
@@ -333,7 +333,7 @@ class TileBuilder {
       const double points = std::max(1.0, Extent(unrolled_));
       const auto size = [&](int u) { return u * points * shape_.rows * shape_.vectors; };
       const int64_t extent = rolled_.back().extent;
-      const int whole = static_cast<int>(std::min<int64_t>(extent, kWholeAxis + 1));
+      const int whole = static_cast<int>(std::clamp<int64_t>(extent, 1, kWholeAxis + 1));
       std::vector<int> unrolls = {whole <= kWholeAxis && size(whole) <= kMostInBody ? whole
                                   : extent % 4 == 0 && size(4) <= kMostInBody       ? 4
                                   : extent % 2 == 0 && size(2) <= kMostInBody       ? 2
