@@ -32,12 +32,14 @@ TEST(CodegenFunctions, SubnormalOperandsAreZero) {
     }
     std::swap(cases[cases.size() - 3], cases[cases.size() - 2]);
   }
+  std::vector<RunOptions> options = AllOptions();  // without those whose kernels this machine only builds
+  std::erase_if(options, [](const RunOptions& one) { return !CanRun(one.device).ok(); });
   std::vector<FusionResult> results;
   {
     const ScopedSubnormals zero(Subnormals::kZero);
-    results = RunCases(cases, AllOptions());
+    results = RunCases(cases, options);
   }
-  const size_t runs = AllOptions().size();
+  const size_t runs = options.size();
   ASSERT_EQ(results.size(), cases.size() * runs);
   for (size_t i = 0; i < results.size(); ++i) {
     if (i / runs % 2 != 0) continue;
