@@ -1,5 +1,4 @@
 // Reduce*, ArgMax, ArgMin, CumSum, CumProd.
-#include <cmath>
 #include <limits>
 
 #include "absl/strings/str_cat.h"

@@ -1,6 +1,5 @@
 #include "compiler/te/program/split_prefixes.h"
 
-#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <string>
