@@ -1,6 +1,9 @@
 #include "db/sqlite/writer.h"
 
 #include <chrono>
+#include <iterator>
+
+#include "absl/algorithm/container.h"
 
 namespace fusion {
 namespace {
@@ -73,8 +76,24 @@ void Writer::LookAtSync(const absl::Status& status) {
 
 void Writer::CommitGroup(const std::vector<Pending*>& group) {
   (void)connection_->TakeDiskFailed();
-  const absl::Status stored = RunGroup(group);
-  if (on_stored_) on_stored_(connection_->TakeDiskFailed() ? stored : absl::OkStatus());
+  absl::Status stored = RunGroup(group);
+  bool disk_failed = connection_->TakeDiskFailed();
+  if (disk_failed && EmptyLog()) {
+    std::vector<Pending*> failed;
+    absl::c_copy_if(group, std::back_inserter(failed), [](const Pending* pending) { return !pending->status.ok(); });
+    (void)connection_->TakeDiskFailed();
+    stored = RunGroup(failed);
+    disk_failed = connection_->TakeDiskFailed();
+  }
+  if (on_stored_) on_stored_(disk_failed ? stored : absl::OkStatus());
+}
+
+// Returns whether the next transaction may begin the log anew, in the room that it has.
+bool Writer::EmptyLog() {
+  if (connection_->sync_failed() || connection_->log_pages() == 0) return false;
+  const absl::Status emptied = connection_->Checkpoint();
+  LookAtSync(emptied);
+  return emptied.ok();
 }
 
 // Returns the first error of the transaction or of an operation.

@@ -34,7 +34,8 @@ class Writer {
   ~Writer();
 
   // Returns when the operation is durable, or has failed without leaving a trace. Any thread may call. The operation
-  // runs inside a transaction and must not begin or end one; it runs at most once.
+  // runs inside a transaction and must not begin or end one. It runs at most twice, the first time without a trace: where
+  // the disk has no room for a longer log, the log is emptied into the database first.
   absl::Status Write(Operation operation);
   int queue_depth() const;
 
@@ -47,6 +48,7 @@ class Writer {
   void Loop();
   void CommitGroup(const std::vector<Pending*>& group);
   absl::Status RunGroup(const std::vector<Pending*>& group);
+  bool EmptyLog();
   void Checkpoint();
   void LookAtSync(const absl::Status& status);
 

@@ -77,6 +77,29 @@ TEST(Writer, TellsWhetherTheDiskTakesWhatIsWritten) {
   EXPECT_TRUE(told.back().ok()) << told.back();
 }
 
+// A log of a thousand pages, as many as are written between two checkpoints, has no room there.
+TEST(Writer, EmptiesItsLogWhereTheDiskHasNoRoomForALongerOne) {
+  const std::string path = FreshPath("short_log.db");
+  auto connection = Connection::Open(path, Connection::Mode::kReadWrite).value();
+  ASSERT_TRUE(connection->ExecScript("CREATE TABLE t (v TEXT NOT NULL) STRICT; INSERT INTO t VALUES ('')").ok());
+  std::vector<absl::Status> told;
+  Writer writer(std::move(connection), nullptr, nullptr, [&](const absl::Status& stored) { told.push_back(stored); });
+  rlimit unlimited;
+  ASSERT_EQ(getrlimit(RLIMIT_FSIZE, &unlimited), 0);
+  const rlimit limited{256 << 10, unlimited.rlim_max};
+  signal(SIGXFSZ, SIG_IGN);
+  ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &limited), 0);
+  std::vector<absl::Status> written;
+  for (int i = 0; i < 400; ++i) {
+    written.push_back(writer.Write([&](Connection& db) { return db.Run("UPDATE t SET v = v || 'x'"); }));
+  }
+  ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &unlimited), 0);
+  for (const absl::Status& status : written) ASSERT_TRUE(status.ok()) << status;
+  for (const absl::Status& status : told) ASSERT_TRUE(status.ok()) << status;
+  auto reader = Connection::Open(path, Connection::Mode::kReadOnly).value();
+  EXPECT_EQ(reader->QueryInt("SELECT LENGTH(v) FROM t").value(), 400) << "each ran once, but for what left no trace";
+}
+
 TEST(Connection, ReadOnlyCannotWriteAndMissingFileIsUnavailable) {
   EXPECT_EQ(Connection::Open("/nonexistent/x.db", Connection::Mode::kReadWrite).status().code(),
             absl::StatusCode::kUnavailable);

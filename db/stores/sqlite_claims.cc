@@ -35,6 +35,7 @@ absl::StatusOr<std::optional<JobRow>> SqliteStore::ClaimJob(const std::string& i
   std::optional<int64_t> fence;
   RETURN_IF_ERROR(writer_->Write([&](Connection& db) {
     const absl::Time now = clock_();
+    fence.reset();
     return db.Query(absl::StrCat("UPDATE jobs SET state = 2, started_ms = ?2, claimant = ?3, fence = fence + 1, "
                                  "lease_until_ms = ?4 WHERE id = ?5 AND state IN (1, 2) AND (claimant IN ('', ?3) OR ",
                                  LeaseIsOver(), ") RETURNING fence"),
@@ -52,6 +53,7 @@ absl::StatusOr<std::vector<bool>> SqliteStore::RenewJobs(absl::Span<const JobCla
   if (claims.empty()) return held;
   RETURN_IF_ERROR(writer_->Write([&](Connection& db) -> absl::Status {
     const int64_t until = absl::ToUnixMillis(clock_() + std::min(lease, kLongestLease));
+    held.clear();
     for (const JobClaim& claim : claims) {
       RETURN_IF_ERROR(db.Run(absl::StrCat("UPDATE jobs SET lease_until_ms = ?4 WHERE ", kHeld),
                              {claim.job, claim.claimant, claim.fence, until}));

@@ -44,8 +44,9 @@ absl::Status InsertEvent(Connection& db, const std::string& job_id, const std::s
 }
 
 absl::StatusOr<std::string> SqliteStore::InsertJob(const JobRow& job, const std::string& first_event) {
-  std::string id = job.id;
+  std::string id;
   RETURN_IF_ERROR(writer_->Write([&](Connection& db) -> absl::Status {
+    id = job.id;
     if (!job.request_id.empty()) {
       bool known = false;
       RETURN_IF_ERROR(

@@ -84,7 +84,7 @@ absl::StatusOr<int64_t> SqliteStore::MergePlans(absl::Span<const PlanComparisonR
                                                 absl::Span<const PlanRow> plans) {
   int64_t added = 0;
   RETURN_IF_ERROR(writer_->Write([&](Connection& db) -> absl::Status {
-    added = 0;                       // counts this run only
+    added = 0;
     std::set<std::string> imported;  // sources
     for (const PlanComparisonRow& row : comparisons) {
       ASSIGN_OR_RETURN(const bool known, Has(db,

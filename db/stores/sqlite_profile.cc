@@ -98,7 +98,7 @@ absl::Status InsertAccepted(Connection& db, const AcceptedRows& accepted) {
 absl::StatusOr<int64_t> SqliteStore::MergeMeasurements(absl::Span<const MeasurementRow> rows) {
   int64_t added = 0;
   RETURN_IF_ERROR(writer_->Write([&](Connection& db) -> absl::Status {
-    added = 0;                       // counts this run only
+    added = 0;
     std::set<std::string> imported;  // sources
     for (const MeasurementRow& row : rows) {
       bool known = false;

@@ -115,6 +115,7 @@ absl::StatusOr<std::vector<TaskAnswer>> SqliteStore::CallTasks(absl::Span<const 
   for (const TaskCall& call : calls) RETURN_IF_ERROR(CheckCall(call));
   RETURN_IF_ERROR(writer_->Write([&](Connection& db) -> absl::Status {
     const TaskCaller caller{db, now_ms, clock_()};
+    answers.clear();
     for (const TaskCall& call : calls) {
       ASSIGN_OR_RETURN(const TaskAnswer answer, std::visit(caller, call));
       answers.push_back(answer);
