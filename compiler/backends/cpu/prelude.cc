@@ -19,7 +19,9 @@ namespace {
 //   Where the exponent is added as an integer, results beyond its range are arbitrary until the end, which replaces
 //   them: a maximum is one instruction and takes its second operand where the first is NaN, a choice by a mask is
 //   three. Its limits are the last floats whose exponential is a normal number.
-//   exp_nonpositive: the operand is cut where the power of two that scales is 0, and NaN goes through every step.
+//   exp_no_overflow (of at most 88), exp_no_underflow (of at least -86): the operand is cut at the other end, where the
+//   power of two that scales is 0, or makes an infinity of twice the fraction; NaN goes through every step. What rounds
+//   the exponent has its bias, too.
 // - erf, tanh: rational minimax in x*P(x^2)/Q(x^2), about 3e-7 relative. P and Q are scaled so that x*P(x^2) is normal
 //   where x is: a processor that flushes subnormal numbers would make it 0. x is cut where the quotient is 1 exactly,
 //   in this order of operations, and no smaller x makes it more: 1 - erf(x) is never negative, and 0 far out.
@@ -304,10 +306,12 @@ SI void ldn_inside_f32(vf* v, const float* p, ix n, ix from, ix to) {
   for (ix l = 0; l < $L; ++l) if (n * l >= from && n * l < to) (*v)[l] = p[n * l];
 }
 SI vf vrsqrt(vf x) { return bc(1.f) / vsqrt(x); }
-SI vf exp_fraction(vf y, vf* n, vf* m) {
-  *n = y * bc(1.44269504f) + bc(12582912.f); *m = *n - bc(12582912.f);
+SI vf exp_fraction(vf y, float bias, float s, vf* n, vf* m) {
+  const vf round = bc(12582912.f + bias);
+  *n = y * bc(1.44269504f) + round; *m = *n - round;
   vf r = y - *m * bc(0.693359375f); r = r + *m * bc(2.12194440e-4f);
-  return ((((bc(.00831247971f) * r + bc(.0418905531f)) * r + bc(.166671163f)) * r + bc(.499992288f)) * r + bc(1.f)) * r + bc(1.f);
+  vf p = (bc(s * .00831247971f) * r + bc(s * .0418905531f)) * r + bc(s * .166671163f);
+  return ((p * r + bc(s * .499992288f)) * r + bc(s)) * r + bc(s);
 }
 SI vf vexp(vf x) {
 #if $L == 16 && defined(__AVX512F__)
@@ -315,7 +319,7 @@ SI vf vexp(vf x) {
 #else
   vf y = x;
 #endif
-  vf n, m, p = exp_fraction(y, &n, &m);
+  vf n, m, p = exp_fraction(y, 0.f, 1.f, &n, &m);
 #if $L == 16 && defined(__AVX512F__)
   return (vf)__builtin_ia32_scalefps512_mask(p, m, bc(0.f), -1, 4);
 #else
@@ -325,13 +329,22 @@ SI vf vexp(vf x) {
   return e > beyond ? e : beyond;
 #endif
 }
-SI vf vexp_nonpositive(vf x) {
+SI vf vexp_no_overflow(vf x) {
 #if $L == 16 && defined(__AVX512F__)
-  vf n, m, p = exp_fraction(bc(-104.f) > x ? bc(-104.f) : x, &n, &m);
+  vf n, m, p = exp_fraction(bc(-104.f) > x ? bc(-104.f) : x, 0.f, 1.f, &n, &m);
   return (vf)__builtin_ia32_scalefps512_mask(p, m, bc(0.f), -1, 4);
 #else
-  vf n, m, p = exp_fraction(bc(-88.f) > x ? bc(-88.f) : x, &n, &m);
-  return p * (vf)(((vu)n << 23) + (127u << 23));
+  vf n, m, p = exp_fraction(bc(-88.f) > x ? bc(-88.f) : x, 127.f, 1.f, &n, &m);
+  return p * (vf)((vu)n << 23);
+#endif
+}
+SI vf vexp_no_underflow(vf x) {
+#if $L == 16 && defined(__AVX512F__)
+  vf n, m, p = exp_fraction(bc(89.f) < x ? bc(89.f) : x, 0.f, 1.f, &n, &m);
+  return (vf)__builtin_ia32_scalefps512_mask(p, m, bc(0.f), -1, 4);
+#else
+  vf n, m, p = exp_fraction(bc(89.f) < x ? bc(89.f) : x, 126.f, 2.f, &n, &m);
+  return p * (vf)((vu)n << 23);
 #endif
 }
 SI vf vlog(vf x) {
@@ -456,7 +469,7 @@ SI vf vtan(vf x) {
   return x == bc(0.f) ? x : r;
 }
 SI vf half_exp(vf a) {
-  vf n, m, p = exp_fraction(bc(90.f) < a ? bc(90.f) : a, &n, &m);
+  vf n, m, p = exp_fraction(bc(90.f) < a ? bc(90.f) : a, 0.f, 1.f, &n, &m);
   return (p + p) * (vf)(((vu)n << 23) + (125u << 23));
 }
 SI vf with_sign(vf a, vf x) { return (vf)((vi)a | ((vi)x & (int)0x80000000)); }

@@ -122,7 +122,8 @@ SI float rounded_f32(float x) { return __fadd_rn(x, -0.f); }
 SI double rounded_f64(double x) { return __dadd_rn(x, -0.0); }
 UNARY(vf, vrounded, vf, rounded_f32(a.x[l]))
 UNARY(vf, vexp, vf, expf(a.x[l]))
-#define vexp_nonpositive vexp
+#define vexp_no_overflow vexp
+#define vexp_no_underflow vexp
 UNARY(vf, vlog, vf, logf(a.x[l]))
 UNARY(vf, verf, vf, erff(a.x[l]))
 UNARY(vf, vtanh, vf, tanhf(a.x[l]))

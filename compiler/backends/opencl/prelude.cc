@@ -140,7 +140,8 @@ SI vf vsign(vf x) { vf z = bc(0.f); vf r = x > z ? bc(1.f) : x < z ? bc(-1.f) : 
 #define vceil ceil
 #define vround rint
 #define vexp exp
-#define vexp_nonpositive exp
+#define vexp_no_overflow exp
+#define vexp_no_underflow exp
 #define vlog log
 #define verf erf
 SI vf vtanh(vf x) { return fabs(x) > bc(9.02f) ? copysign(bc(1.f), x) : tanh(x); }

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <iterator>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/substitute.h"
 #include "compiler/backends/text/element_text.h"
@@ -50,12 +51,22 @@ std::string SmallPower(const te::ScalarNode& s, const Texts& a) {
                          : "";
 }
 
-// The exponential of what a minimum holds below the end of the floats needs no test of that end.
-std::string ExpOfMinimum(const te::ScalarNode& s, const Texts& a) {
+bool IsCall(const te::Scalar& x, Op op) { return x->kind == ScalarKind::kOp && x->op == op; }
+
+// The exponential of what lies inside one end of the floats needs no test of that end.
+std::string ExpInside(const te::ScalarNode& s, const Texts& a) {
+  constexpr double kLargest = 88, kSmallest = -86;
   const te::Scalar& x = s.args[0];
-  if (x->kind != ScalarKind::kOp || x->op != Op::kMin) return "";
-  const auto below = [&](int i) { return x->args[i]->kind == ScalarKind::kImm && x->args[i]->fvalue <= 0; };
-  return below(0) || below(1) ? absl::StrCat("vexp_nonpositive(", a[0], ")") : "";
+  const auto any_operand = [&](const auto& holds) {
+    return absl::c_any_of(x->args, [&](const te::Scalar& arg) {
+      return arg->kind == ScalarKind::kImm && holds(arg->fvalue);
+    });
+  };
+  const bool at_most = (IsCall(x, Op::kMin) && any_operand([](double value) { return value <= kLargest; })) ||
+                       (IsCall(x, Op::kNeg) && IsCall(x->args[0], Op::kAbs));
+  if (at_most) return absl::StrCat("vexp_no_overflow(", a[0], ")");
+  const bool at_least = IsCall(x, Op::kMax) && any_operand([](double value) { return value >= kSmallest; });
+  return at_least ? absl::StrCat("vexp_no_underflow(", a[0], ")") : "";
 }
 
 // Signed overflow wraps: an integer operation that may overflow uses the widest unsigned type, and the result is cut to
@@ -78,7 +89,7 @@ constexpr OpText kTexts[] = {
     {Op::kRound, "round_$4($0)", "$0", "vround($0)", nullptr},
     {Op::kSqrt, "sqrt_$4($0)", nullptr, "vsqrt($0)", nullptr},
     {Op::kRsqrt, "$5 / sqrt_$4($0)", nullptr, "vrsqrt($0)", nullptr},
-    {Op::kExp, "exp_$4($0)", nullptr, "vexp($0)", nullptr, ExpOfMinimum},
+    {Op::kExp, "exp_$4($0)", nullptr, "vexp($0)", nullptr, ExpInside},
     {Op::kLog, "log_$4($0)", nullptr, "vlog($0)", nullptr},
     {Op::kErf, "erf_$4($0)", nullptr, "verf($0)", nullptr},
     {Op::kSin, "sin_$4($0)", nullptr, "vsin($0)", nullptr},

@@ -35,6 +35,11 @@ Scalar Greater(const Scalar& a, const Scalar& b) { return Call(Op::kGt, {a, b});
 // min(max(x, low), high); NaN stays NaN.
 Scalar Clamp(const Scalar& x, double low, double high) { return te::Min(te::Max(x, C(x, low)), C(x, high)); }
 
+// 1 + e^x. Far below, e^x changes no sum of this kind in any type, and what is cut there is known not to underflow.
+Scalar OnePlusExp(const Scalar& x) { return C(x, 1) + Exp(te::Max(x, C(x, -86))); }
+// e^x where x is negative, and anything but an overflow elsewhere.
+Scalar ExpOfNegative(const Scalar& x) { return Exp(te::Min(x, C(x, 0))); }
+
 // log(1 + e^x) without overflow, exact to rounding where it is small: log(1 + n) is log(u) for the rounded sum u, and
 // what rounding has lost of n. The logarithm is not negative, which Abs tells value ranges.
 Scalar Softplus(const Scalar& x) {
@@ -108,7 +113,7 @@ std::vector<UnaryOp> Table() {
       {"Elu",
        kFloat,
        [](const Scalar& x, const Attrs& a) {
-         return Select(Less(x, C(x, 0)), C(x, a.Float("alpha", 1.0)) * (Exp(x) - C(x, 1)), x);
+         return Select(Less(x, C(x, 0)), C(x, a.Float("alpha", 1.0)) * (ExpOfNegative(x) - C(x, 1)), x);
        },
        {alpha}},
       {"Erf", kFloat, Plain(Op::kErf)},
@@ -141,11 +146,11 @@ std::vector<UnaryOp> Table() {
        [](const Scalar& x, const Attrs& a) {
          const Scalar g = C(x, a.Float("gamma", 1.05070102214813232421875));
          const Scalar al = C(x, a.Float("alpha", 1.67326319217681884765625));
-         return g * Select(Greater(x, C(x, 0)), x, al * Exp(x) - al);
+         return g * Select(Greater(x, C(x, 0)), x, al * ExpOfNegative(x) - al);
        },
        {alpha, gamma}},
       {"Shrink", kNumeric, Shrink, {{"bias", AttrKind::kFloat}, {"lambd", AttrKind::kFloat}}},
-      {"Sigmoid", kFloat, [](const Scalar& x, const Attrs&) { return C(x, 1) / (C(x, 1) + Exp(Neg(x))); }},
+      {"Sigmoid", kFloat, [](const Scalar& x, const Attrs&) { return C(x, 1) / OnePlusExp(Neg(x)); }},
       {"Sign", kNumeric, Plain(Op::kSign)},
       {"Sin", kFloat, Plain(Op::kSin)},
       {"Sinh", kFloat, Plain(Op::kSinh)},
@@ -154,7 +159,7 @@ std::vector<UnaryOp> Table() {
       {"Sqrt", kFloat, Plain(Op::kSqrt), {}, kMultiplicative},
       {"Swish",
        kFloat,
-       [](const Scalar& x, const Attrs& a) { return x / (C(x, 1) + Exp(Neg(C(x, a.Float("alpha", 1.0)) * x))); },
+       [](const Scalar& x, const Attrs& a) { return x / OnePlusExp(Neg(C(x, a.Float("alpha", 1.0)) * x)); },
        {alpha}},
       {"Tan", kFloat, Plain(Op::kTan)},
       {"Tanh", kFloat, Plain(Op::kTanh)},

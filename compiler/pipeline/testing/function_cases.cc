@@ -66,9 +66,21 @@ FusionCase EndsOfExponentials() {
   g.Out(g.Op("IsInf", {y}));
   g.Out(g.Op("Mul", {y, g.Scalar(0x1p-126)}));
   g.Out(g.Op("Min", {g.Op("Mul", {y, g.Scalar(0x1p126)}), g.Scalar(4)}));
-  const V below = g.Op("Exp", {g.Op("Min", {x, g.Scalar(0)})});  // has a form of its own
-  g.Out(below);
-  g.Out(g.Op("Min", {g.Op("Mul", {below, g.Scalar(0x1p126)}), g.Scalar(4)}));
+  // Operands that lie inside one end have forms of their own.
+  for (const double most : {0, 88}) {
+    const V inside = g.Op("Exp", {g.Op("Min", {x, g.Scalar(most)})});
+    g.Out(g.Op("Mul", {inside, g.Scalar(most == 0 ? 1 : 0x1p-126)}));
+    g.Out(g.Op("Min", {g.Op("Mul", {inside, g.Scalar(0x1p126)}), g.Scalar(4)}));
+  }
+  const V inside = g.Op("Exp", {g.Op("Max", {x, g.Scalar(-86)})});
+  g.Out(g.Op("IsInf", {inside}));
+  g.Out(g.Op("Mul", {inside, g.Scalar(0x1p-126)}));
+  g.Out(g.Op("Min", {g.Op("Mul", {inside, g.Scalar(0x1p124)}), g.Scalar(4)}));
+  for (const char* op : {"Sigmoid", "Softplus", "Elu", "Selu", "Mish"}) {
+    const V result = g.Op(op, {x});
+    g.Out(g.Op("IsInf", {result}));
+    g.Out(g.Op("Clip", {result, g.Scalar(-8), g.Scalar(8)}));
+  }
   return FusionCase("exponentials at the ends of the floats", g);
 }
 
