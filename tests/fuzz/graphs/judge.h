@@ -40,7 +40,8 @@ absl::StatusOr<Expectation> Expect(const ecg::Graph& graph, const std::vector<Te
 // Measures `widened` by runs of the graph that rules have made of the expectation's graph, `source`. Constants that
 // `source` has not are results of rules, and move by their rounding. The spread is taken around what the rewritten graph
 // computes, not around the expectation, so it says nothing for a rule that computes something else. It is bounded by a
-// few units of the output's largest element, so a rule that cancels digits is found, too.
+// few units of the output's largest element, so a rule that cancels digits is found, too; but where the source's own
+// inputs and constants, moved by a unit in the last place, move its result further, as far as that.
 absl::Status WidenByRewriting(const ecg::Graph& source, const ecg::Graph& rewritten, const std::vector<Tensor>& inputs,
                               int runs, Expectation* expectation);
 

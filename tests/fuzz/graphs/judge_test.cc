@@ -193,6 +193,30 @@ TEST(JudgeTest, RulesMayLeaveTheKindToRounding) {
   EXPECT_FALSE(judge(head + "  %d: f32[1] = Add(%a, %b)\n  %v: f32[1] = Reciprocal(%d)\n  return %v\n}\n").ok());
 }
 
+// erf(1 / (a - b)) of equal numbers is 1; with a factor moved to both, rounding decides between 1 and -1, as it does
+// where a is not exact. Where no rounding of the inputs decides, no rule may.
+TEST(JudgeTest, RulesMayDecideWhatTheInputsRoundingDecides) {
+  const std::string function = "  %r: f32[1] = Reciprocal(%d)\n  %v: f32[1] = Erf(%r)\n  return %v\n}\n";
+  const std::string head = "graph g(%a: f32[1], %b: f32[1]) {\n  %c: f32[] = const {0.3}\n";
+  const auto judge = [&](double a, double b, double actual) {
+    const auto source = ecg::Parse(head + "  %s: f32[1] = Sub(%a, %b)\n  %d: f32[1] = Mul(%s, %c)\n" + function);
+    const auto graph = ecg::Parse(head + "  %e: f32[] = const {0.30000001}\n  %p: f32[1] = Mul(%a, %c)\n"
+                                         "  %q: f32[1] = Mul(%b, %e)\n  %d: f32[1] = Sub(%p, %q)\n" +
+                                  function);
+    EXPECT_TRUE(source.ok() && graph.ok()) << source.status() << graph.status();
+    const std::vector<Tensor> inputs = {Floats({a}), Floats({b})};
+    auto expected = Expect(source.value(), inputs, 6);
+    EXPECT_TRUE(expected.ok()) << expected.status();
+    Coverage coverage;
+    EXPECT_FALSE(Agree(*expected, {Floats({actual})}, Subnormal::kKept, &coverage).ok()) << "nothing rounds";
+    EXPECT_TRUE(WidenByRewriting(source.value(), graph.value(), inputs, 100, &*expected).ok());
+    return Agree(*expected, {Floats({actual})}, Subnormal::kKept, &coverage).ok();
+  };
+  EXPECT_TRUE(judge(3, 3, -1));
+  EXPECT_FALSE(judge(3, 2.5, -1));
+  EXPECT_FALSE(judge(3, 2.5, 0.99));
+}
+
 // A window of three taps over 16 channels: eight results, two tiles of four. All numbers are small integers.
 class FilteredJudgeTest : public ::testing::Test {
  protected:
