@@ -11,11 +11,11 @@ using te::Scalar;
 void NestPrinter::OpenLoop(const movement::Loop& loop) { OpenPoints({loop}, kernel_, 1, out_); }
 
 std::string NestPrinter::Place(const movement::Store& store) const {
-  return absl::StrCat("b", store.buffer, "[", IndexText(store.address, AxisText, kernel_), "]");
+  return absl::StrCat("b", store.buffer, "[", IndexText(store.address, axis_name_, kernel_), "]");
 }
 
 ExprPrinter::Options NestPrinter::ScalarOptions(std::vector<PrintedValue> accs) {
-  return {&kernel_, AxisText, -1, 1, "", std::move(accs), next_temp_};
+  return {&kernel_, axis_name_, -1, 1, "", std::move(accs), next_temp_};
 }
 
 void NestPrinter::OpenUnmasked() {

@@ -55,6 +55,7 @@ class NestPrinter {
   const std::string item_;
   const bool parts_;
   const int unroll_;
+  AxisName axis_name_ = AxisText;  // of the axes in values and in the places where they are stored
   int* next_temp_;
   CodeWriter* out_;
 };

@@ -1,5 +1,7 @@
 #include "compiler/backends/text/print_nest.h"
 
+#include <cstddef>
+#include <optional>
 #include <string>
 #include <variant>
 #include <vector>
@@ -23,6 +25,7 @@ class ScalarNestPrinter : public NestPrinter {
   using NestPrinter::NestPrinter;
 
   void Print() {
+    if (const std::optional<size_t> loop = JammedLoop()) return PrintJammed(*loop);
     // Bits, because the compiler makes vectors of a union of bits, but not of a sum whose order counts.
     if (step_.look) out_->Line("u32 look = 0;");
     const int depth = OpenPoints(step_.loops, kernel_, work_group_size_, out_, unroll_, item_);
@@ -38,6 +41,61 @@ class ScalarNestPrinter : public NestPrinter {
   }
 
  private:
+  static constexpr int kJam = 4;  // results beside each other; eight were not faster
+
+  // The loop kJam iterations of which share what they read: a reduction reads elements at addresses that data decide
+  // (of the taps of an interpolation), the same ones for every iteration but for an offset (a channel's). nullopt: none.
+  std::optional<size_t> JammedLoop() const {
+    if (work_group_size_ > 1 || !step_.reduction || step_.reduction->kind == te::ReductionKind::kGeneral) return {};
+    if (!step_.reduction->pred.empty() || step_.lane_limit || step_.look || movement::IsRare(step_)) return {};
+    for (size_t l = 0; l < step_.loops.size(); ++l) {
+      const movement::Loop& loop = step_.loops[l];
+      if (loop.limit || loop.axis.extent % kJam != 0) continue;
+      bool any = false, all = true;
+      te::Visit(step_.body[0], [&](const te::ScalarNode& node) {
+        if (node.kind != te::ScalarKind::kLoad || !node.indices[0].HasLoad()) return;
+        int64_t offset = 0;
+        any = true;
+        all = all && node.indices[0].AffineIn(loop.axis.id, &offset) && offset != 0;
+      });
+      if (any && all) return l;
+    }
+    return {};
+  }
+
+  void PrintJammed(size_t jammed) {
+    const te::Reduction& reduction = *step_.reduction;
+    const movement::Loop& loop = step_.loops[jammed];
+    const auto begin = step_.loops.begin(), at = begin + static_cast<std::ptrdiff_t>(jammed);
+    int depth = OpenPoints({begin, at}, kernel_, 1, out_, unroll_);
+    const std::string i = AxisText(loop.axis.id);
+    out_->Open(absl::StrCat("for (ix ", i, " = 0; ", i, " < ", LimitText(loop, kernel_), "; ", i, " += ", kJam, ")"));
+    depth += 1 + OpenPoints({at + 1, step_.loops.end()}, kernel_, 1, out_, unroll_);
+    std::vector<std::string> accs;
+    for (int n = 0; n < kJam; ++n) {
+      accs.push_back(absl::StrCat("a", (*next_temp_)++));
+      out_->Line(absl::StrCat(CType(reduction.acc), " ", accs[n], " = ",
+                              ReductionIdentity(reduction.kind, reduction.acc), ";"));
+    }
+    const auto for_each = [&](const auto& print) {
+      for (int n = 0; n < kJam; ++n) {
+        axis_name_ = [&loop, n](int axis) {
+          return axis == loop.axis.id ? absl::StrCat("(", AxisText(axis), " + ", n, ")") : AxisText(axis);
+        };
+        print(accs[n]);
+      }
+      axis_name_ = AxisText;
+    };
+    for (const Axis& axis : reduction.axes) OpenLoop({axis, std::nullopt});
+    for_each([&](const std::string& acc) {
+      const std::string x = ExprPrinter(out_, ScalarOptions({{acc, false}})).Emit(step_.body[0]).text;
+      out_->Line(Combine(reduction.kind, acc, x, reduction.acc));
+    });
+    for (size_t a = 0; a < reduction.axes.size(); ++a) out_->Close();
+    for_each([&](const std::string& acc) { StoreScalars(step_.then, {{acc, false}}); });
+    for (int d = 0; d < depth; ++d) out_->Close();
+  }
+
   void PrintScalarReduction() {
     const te::Reduction& reduction = *step_.reduction;
     const bool general = reduction.kind == te::ReductionKind::kGeneral;

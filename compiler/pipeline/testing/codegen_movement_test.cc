@@ -310,6 +310,23 @@ TEST(CodegenMovement, Indexed) {
   EXPECT_EQ(Failures(cases), "");
 }
 
+// Channels that share the places of their taps stand beside each other where they come in fours.
+TEST(CodegenMovement, InterpolatedAtPlacesOfData) {
+  std::vector<FusionCase> cases;
+  for (const int64_t channels : {3, 4, 12}) {
+    for (const char* mode : {"nearest", "linear", "cubic"}) {
+      for (const char* padding : {"zeros", "border", "reflection"}) {
+        G g;
+        const V x = g.In({2, channels, 6, 5}), grid = g.In({2, 3, 7, 2});
+        const V y = g.Op("GridSample", {x, grid}, {{"mode", std::string(mode)}, {"padding_mode", std::string(padding)}});
+        g.Out(g.Op("Relu", {g.Op("Add", {y, g.In({channels, 1, 1})})}));
+        cases.push_back(FusionCase(absl::StrCat(mode, " ", padding, " of ", channels), g));
+      }
+    }
+  }
+  EXPECT_EQ(Failures(cases), "");
+}
+
 TEST(CodegenMovement, Resize) {
   std::vector<FusionCase> cases;
   for (const char* mode : {"nearest", "linear", "cubic"}) {
