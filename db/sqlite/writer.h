@@ -34,8 +34,8 @@ class Writer {
   ~Writer();
 
   // Returns when the operation is durable, or has failed without leaving a trace. Any thread may call. The operation
-  // runs inside a transaction and must not begin or end one. It runs at most twice, the first time without a trace: where
-  // the disk has no room for a longer log, the log is emptied into the database first.
+  // runs inside a transaction and must not begin or end one. It may run a second time, after one that left no trace:
+  // where the disk has no room for a longer log, the log is emptied into the database in between.
   absl::Status Write(Operation operation);
   int queue_depth() const;
 

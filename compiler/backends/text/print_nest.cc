@@ -44,7 +44,7 @@ class ScalarNestPrinter : public NestPrinter {
   static constexpr int kJam = 4;  // results beside each other; eight were not faster
 
   // The loop kJam iterations of which share what they read: a reduction reads elements at addresses that data decide
-  // (of the taps of an interpolation), the same ones for every iteration but for an offset (a channel's). nullopt: none.
+  // (of the taps of an interpolation), the same ones for every iteration but for an offset (a channel's).
   std::optional<size_t> JammedLoop() const {
     if (work_group_size_ > 1 || !step_.reduction || step_.reduction->kind == te::ReductionKind::kGeneral) return {};
     if (!step_.reduction->pred.empty() || step_.lane_limit || step_.look || movement::IsRare(step_)) return {};
