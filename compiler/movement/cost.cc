@@ -10,6 +10,7 @@
 #include "compiler/cost/caches.h"
 #include "compiler/cost/matrix_products.h"
 #include "compiler/cost/port_model.h"
+#include "compiler/cost/traffic_time.h"
 #include "compiler/movement/occupancy.h"
 #include "compiler/movement/read_time.h"
 #include "compiler/movement/rereads.h"
@@ -29,9 +30,6 @@ constexpr double kRoutineOps = 20;
 // Operations for each element of a tile transposed in registers: a shuffle in each of log2(lanes) rounds, of which a
 // cycle executes half as many as FMAs.
 constexpr double kShuffleOps = 2;
-// Work-items with which a unit computes at its full rate: a warp of 32 for each of its four schedulers. Each has four
-// independent elements, which cover the latency of arithmetic.
-constexpr double kItemsThatFillAUnit = 128;
 // Costs relative to an FMA: a load from shared memory, and the copy of an element to it.
 constexpr double kSharedLoadOps = 0.5, kStagedOps = 6;
 
@@ -69,7 +67,10 @@ double TilesOf(const Step& step, double spatial) {
 
 // The cost, in FMAs, of loads from shared memory for each product of a threadgroup tile: each loaded value serves
 // several products.
-double ThreadgroupTileLoads(const ThreadgroupTile& tile, DType dtype) {
+double ThreadgroupTileLoads(const ThreadgroupTile& tile, DType dtype, int lanes) {
+  if (!tile.product.fragments()) {
+    return (SharedLoadOps(tile.rows, lanes) + SharedLoadOps(tile.columns, lanes)) / (tile.rows * tile.columns);
+  }
   const double words = DTypeBytes(dtype) / 4.0;
   return words * kSharedLoadOps * (1.0 / (tile.rows * tile.product.rows) + 1.0 / (tile.columns * tile.product.columns));
 }
@@ -177,6 +178,12 @@ class Estimator {
       Accesses accesses = accesses_[p];
       for (size_t other = p + 1; other < range.end; ++other) Add(accesses_[other], &accesses);
       phase.traffic = TrafficOf(kernel_, accesses, device_);
+      double groups = call != nullptr ? device_.parallel_units : 0;
+      for (size_t other = p; other < range.end && call == nullptr; ++other) {
+        const int work_items = WorkItems(kernel_, device_.work_group_size);
+        groups += static_cast<double>(WorkGroups(kernel_, kernel_.phases[other], work_items));
+      }
+      phase.memory_units = MemoryUnits(device_, groups);
     }
     return phases;
   }
@@ -186,7 +193,7 @@ class Estimator {
     for (const PhaseCost& phase : Phases()) {
       // Memory works while units compute; neither works while units wait for each other.
       cost_.compute_ns += 1e9 * phase.compute_s;
-      seconds += std::max(phase.compute_s, BytesOf(phase.traffic) / bandwidth_);
+      seconds += std::max(phase.compute_s, BytesOf(phase.traffic) / bandwidth_ / phase.memory_units);
       waiting += phase.wait_s;
     }
     cost_.compulsory_bytes = TrafficBytes(kernel_, all_, device_);
@@ -251,9 +258,34 @@ class Estimator {
     compute += TaskOperandSeconds(kernel_, phase, device_);
     const int64_t private_bytes = LargestPrivateBytes(device_);
     if (private_bytes > 0 && kernel_.scratch_bytes > private_bytes) compute += ScratchSeconds(kernel_, phase, device_);
-    if (device_.unit_limits.Known()) return compute * GroupsSlowdown(phase, beside, units);
+    if (device_.unit_limits.Known()) {
+      return std::max(compute * GroupsSlowdown(phase, beside, units), SliceSeconds(phase, beside, units));
+    }
     const double waves = std::ceil(tasks / units) * units / std::max(1.0, tasks);
     return compute / units * waves;
+  }
+
+  // The time in which a unit with most work-groups waits for the K-slices of its tiles, one after another; those of
+  // work-groups that run at once come at the same time.
+  double SliceSeconds(const Phase& phase, const PhaseRange& beside, double units) const {
+    double slices = 0;
+    for (const Step& step : phase.steps) {
+      if (!step.Is<ThreadgroupTile>()) continue;
+      const double tiles = TilesOf(step, static_cast<double>(TurnsOf(step)) * Trips(step.loops));
+      slices += tiles * Product(step.reduction->axes) / static_cast<double>(step.reduction->axes.back().extent);
+    }
+    const double groups = std::max(1.0, static_cast<double>(phase.tasks()));
+    const double of_unit = std::ceil(groups / std::min(units, groups));
+    const double waves = std::ceil(of_unit / std::min(of_unit, GroupsAtOnce(beside)));
+    const double cycle = 2 * kItemsThatFillAUnit / device_.fma_f32_flops_per_s;
+    return waves * slices * kSliceLatencyCycles * cycle;
+  }
+
+  // The work-groups of a launch that a unit runs at once.
+  double GroupsAtOnce(const PhaseRange& beside) const {
+    const auto phases = absl::MakeConstSpan(kernel_.phases);
+    const auto launched = kernel_.persistent ? phases : phases.subspan(beside.first, beside.end - beside.first);
+    return std::max(1.0, static_cast<double>(OccupancyOf(DemandOf(kernel_, launched, device_), device_)->groups));
   }
 
   // The part of the phase's computation, at the rate of one full unit, that the unit with most work-groups spends. As
@@ -262,10 +294,7 @@ class Estimator {
     const int work_items = WorkItems(kernel_, device_.work_group_size);
     const double groups = std::max(1.0, static_cast<double>(WorkGroups(kernel_, phase, work_items)));
     const double of_unit = std::ceil(groups / std::min(units, groups));
-    const auto phases = absl::MakeConstSpan(kernel_.phases);
-    const auto launched = kernel_.persistent ? phases : phases.subspan(beside.first, beside.end - beside.first);
-    const std::optional<Occupancy> occupancy = OccupancyOf(DemandOf(kernel_, launched, device_), device_);
-    const double at_once = std::min(of_unit, std::max(1.0, static_cast<double>(occupancy->groups)));
+    const double at_once = std::min(of_unit, GroupsAtOnce(beside));
     return of_unit / groups / std::min(1.0, at_once * work_items / kItemsThatFillAUnit);
   }
 
@@ -298,7 +327,7 @@ class Estimator {
     if (one_lane) ops *= lanes_ * kScalarPenalty;
     // Outside the register tile every load is an instruction beside the arithmetic.
     if (const auto* threadgroup = step.As<ThreadgroupTile>()) {
-      ops += points * ThreadgroupTileLoads(*threadgroup, KSliceType(*threadgroup, kernel_));
+      ops += points * ThreadgroupTileLoads(*threadgroup, KSliceType(*threadgroup, kernel_), static_cast<int>(lanes_));
     } else if (tile == nullptr) {
       ops += 0.5 * points * (body.loads * (one_lane ? lanes_ : 1) + GatheredLoads(step, lanes_) * 2 * lanes_);
     }

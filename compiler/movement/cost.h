@@ -43,6 +43,7 @@ struct PhaseCost {
   double wait_s = 0;     // the launch, or the barrier in front of it
   double compute_s = 0;  // the units compute
   std::vector<BufferTraffic> traffic;
+  double memory_units = 1;  // whose rates of memory add up (MemoryUnits)
 };
 std::vector<PhaseCost> EstimatePhases(const Kernel& kernel, const DeviceModel& device, int threads);
 

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "compiler/cost/stored_devices.h"
+#include "compiler/cost/traffic_time.h"
 #include "compiler/movement/pressure.h"
 #include "compiler/movement/testing/look_kernel.h"
 #include "compiler/schedule/nest/form_stages.h"
@@ -193,6 +194,16 @@ TEST(EstimateCost, RowsOfALargeTableAreNotTheTable) {
   EXPECT_EQ(gather(1 << 20).latency_ns, gather(1 << 19).latency_ns);
   // A table that a cache holds is taken whole.
   EXPECT_NEAR(gather(1 << 10).compulsory_bytes, 1024 * 1024 + 2 * result_bytes, 0.1 * result_bytes);
+}
+
+// The rate of memory is that of one unit, of which as many add up as work; a processor's core has most of it.
+TEST(EstimateCost, UnitsOfWorkGroupsAddUpTheirRatesOfMemory) {
+  DeviceModel device = StoredDevice("cuda:sm_80").value();
+  EXPECT_EQ(MemoryUnits(device, 1), 1);
+  EXPECT_EQ(MemoryUnits(device, 50), 50);
+  EXPECT_EQ(MemoryUnits(device, 1e6), device.parallel_units);
+  EXPECT_EQ(HandOverNs(device, 1e9), 1e9 * 1e9 / device.memory.back().bandwidth_bytes_per_s / device.parallel_units);
+  EXPECT_EQ(MemoryUnits(MeasuredCore(), 50), 1);
 }
 
 }  // namespace

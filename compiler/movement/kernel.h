@@ -165,7 +165,7 @@ struct Step;
 // one operand that moves with the rows and one that moves with the columns.
 //
 // Work-item (i, j), or each team of work-items that hold a fragment together, has in registers the fragments of results
-// i + r·item_rows along the rows and j + c·item_columns along the columns, so that neighbours store neighbours.
+// i + r·item_rows and j + c·item_columns, or as many vectors of results, so that neighbours store neighbours.
 //
 // The last reduction axis is the K-slice. For each iteration of the other reduction axes the work-group runs
 // `shared_copies`, if there are any. With one buffer, these have a barrier on either side. With two,

@@ -22,8 +22,10 @@ constexpr double kVectorValue = 3.2, kScalarValue = 2.3;
 constexpr int kMostValues = 6;
 // The partial results of a reduction that several work-items share.
 constexpr double kTeam = 5.5;
+// Turns of a row's loop that NVRTC unrolls, and what such a function has beside their loads.
+constexpr double kMostTurnsAtOnce = 16, kRowFunction = 14;
 // A threadgroup tile beside its accumulators: operands of steps that the compiler overlaps, and addresses of slices.
-constexpr double kThreadgroupTile = 40;
+constexpr double kThreadgroupTile = 38;
 // A copy of a slice whose turns are all unrolled keeps their addresses from one slice to the next; a longer one
 // computes them in a loop. A vector that is not copied asynchronously stays in registers until the slice before has
 // been read.
@@ -31,9 +33,9 @@ constexpr int kLoadsAtOnce = 4;  // as in backends/text/print_threadgroup_tile.c
 constexpr double kScalarTurn = 5.4, kVectorTurn = 1.7, kLongCopy = 2.5, kWaitingVector = 4.3, kCopyTerm = 0.035;
 constexpr int kPlainTerms = 4;  // terms of an address without borders
 // The grid barrier of a persistent kernel, and its loop over tasks.
-constexpr double kPersistent = 8;
+constexpr double kPersistent = 10;
 // Unrolling of a short window by the compiler, where the text has none.
-constexpr int64_t kShortReduction = 64, kUnrolled = 8;
+constexpr int64_t kShortReduction = 64, kUnrolled = 8, kLoadedAtOnce = 128;
 constexpr int kMostRegisters = 255;
 // The text declares a line more than its buffers need (backends/cuda/print_kernel.cc).
 constexpr int64_t kScratchSlack = 64;
@@ -99,11 +101,20 @@ double ThreadgroupTileRegisters(const ThreadgroupTile& tile, int work_items, con
 double RegisterTileRegisters(const Step& step, const RegisterTile& tile, int lanes) {
   const bool reduces = step.reduction && !step.reduction->axes.empty();
   const int64_t trips = reduces ? step.reduction->axes.back().extent : 1;
-  int64_t unrolled = tile.unroll;
-  if (unrolled == 1 && trips <= kShortReduction) unrolled = std::min(trips, kUnrolled);
   const int64_t vectors = tile.outer_count, rows = tile.row_count;
   const int64_t loaded = vectors * lanes + (rows > 1 ? rows : 0);
+  int64_t unrolled = tile.unroll;
+  if (unrolled == 1 && trips <= kShortReduction) unrolled = std::min(trips, std::max(kUnrolled, kLoadedAtOnce / loaded));
   return kFunction + static_cast<double>(rows * vectors * lanes + unrolled * loaded);
+}
+
+// The vectors of a row that its work-items reduce together, all of which a work-item loads before it adds them up; 0
+// where there are too many.
+double RowRegisters(const Step& step, int work_items, int lanes) {
+  const int team = Points(step.loops) > 1 ? std::min(kRowTeam, work_items) : work_items;
+  const double turns = std::ceil(static_cast<double>(step.reduction->axes.back().extent) / lanes / team);
+  if (turns > kMostTurnsAtOnce) return 0;
+  return kRowFunction + turns * lanes * static_cast<double>(ReadsOf(step.body).buffers.size());
 }
 
 double StepRegisters(const Step& step, int work_items, const DeviceModel& device) {
@@ -117,6 +128,7 @@ double StepRegisters(const Step& step, int work_items, const DeviceModel& device
   for (const Store& store : step.stores) terms += TermsOf(store.address);
   registers += kAddressTerm * terms;
   if (step.reduction && !scalar) registers += kTeam;
+  if (step.Is<RowReduction>()) registers = std::max(registers, RowRegisters(step, work_items, LanesOf(device)));
   return registers;
 }
 

@@ -40,10 +40,10 @@ TEST(EstimateOccupancy, AccumulatorsAndSlicesOfAProductLeaveRoomForFewer) {
   EXPECT_LT(occupancy->share, 0.5);
   EXPECT_GT(occupancy->groups, 0);
   EXPECT_EQ(occupancy->limit, "registers");
-  EXPECT_EQ(occupancy->demand.work_items, 64);
   EXPECT_EQ(occupancy->demand.shared_bytes, kernel.scratch_bytes + 64);
   const auto* tile = kernel.phases[0].steps[0].As<ThreadgroupTile>();
   ASSERT_NE(tile, nullptr);
+  EXPECT_EQ(occupancy->demand.work_items, tile->item_rows * tile->item_columns);
   EXPECT_GT(occupancy->demand.registers, tile->rows * tile->columns + 20);
 }
 

@@ -110,7 +110,7 @@ class Sequence {
     }
     touched_ += moved;
     for (const BufferTraffic& traffic : phase.traffic) touched_at_[runs_[r].memory[traffic.buffer]] = touched_;
-    return seconds;
+    return seconds / phase.memory_units;
   }
 
   const std::vector<Run>& runs_;

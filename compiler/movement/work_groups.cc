@@ -8,17 +8,26 @@ int WorkItems(const Kernel& kernel, int work_group_size) {
   for (const Phase& phase : kernel.phases) {
     VisitSteps(phase, [&](const Step& step) {
       const auto* tile = step.As<ThreadgroupTile>();
-      if (tile != nullptr) work_group_size = std::max(work_group_size, tile->product.work_items);
+      if (tile == nullptr) return;
+      work_group_size = std::max(work_group_size, tile->item_rows * tile->item_columns * tile->product.work_items);
     });
   }
   return work_group_size;
 }
 
+double SharedLoadOps(int count, int lanes) {
+  constexpr double kOfVector = 1.5, kAlone = 4;
+  return (count % lanes == 0 ? kOfVector : kAlone) * count;
+}
+
 bool TaskPerItem(const Kernel& kernel, const Phase& phase, int work_group_size) {
   const bool tiles =
       std::any_of(phase.steps.begin(), phase.steps.end(), [](const Step& step) { return step.Is<RegisterTile>(); });
-  return work_group_size > 1 && tiles && kernel.scratch_bytes == 0 && phase.row_nests.empty() &&
-         phase.task_loops.empty();
+  bool shares_memory = false;
+  VisitSteps(phase, [&](const Step& step) {
+    VisitBuffers(step, [&](int b) { shares_memory = shares_memory || kernel.buffers[b].scope == Scope::kBlock; });
+  });
+  return work_group_size > 1 && tiles && !shares_memory && phase.row_nests.empty() && phase.task_loops.empty();
 }
 
 int64_t WorkGroups(const Kernel& kernel, const Phase& phase, int work_group_size) {

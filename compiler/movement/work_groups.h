@@ -10,13 +10,23 @@
 
 namespace fusion::movement {
 
-// The kernel's work-group size on a device with groups of `group` work-items. It is larger where more work-items
-// multiply fragments together than such a group holds.
+// The kernel's work-group size on a device with groups of `group` work-items. It is larger where a tile of results is
+// shared by more work-items than such a group holds.
 int WorkItems(const Kernel& kernel, int work_group_size);
 
 // The most work-items that reduce a contiguous row together, or compute a row of a row nest: neighbours that run in
 // step, which read neighbours.
 inline constexpr int kRowTeam = 32;
+
+// Work-items with which a unit computes at its full rate: a warp of 32 for each of its four schedulers. Each has four
+// independent elements, which cover the latency of arithmetic.
+inline constexpr double kItemsThatFillAUnit = 128;
+// Cycles from a work-group's request for the next K-slice of a threadgroup tile until it has it: memory, and barriers.
+inline constexpr double kSliceLatencyCycles = 700;
+
+// The cost, in FMAs, of `count` elements that a work-item loads from shared memory: a unit executes four times as many
+// FMAs as it loads words, and vectors of which neighbours load the same count less.
+double SharedLoadOps(int count, int lanes);
 
 // Does one work-item compute each task? It does where tasks are register tiles without scratch, because a tile that a
 // work-group shares would leave the others idle; a work-group then has as many tasks as work-items. All other tasks

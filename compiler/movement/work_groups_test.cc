@@ -16,6 +16,7 @@ Kernel WithTiles(int64_t scratch_bytes) {
   kernel.phases[0].grid = {{0, 100}};
   kernel.phases[0].steps[0].strategy = RegisterTile{};
   kernel.scratch_bytes = scratch_bytes;
+  if (scratch_bytes > 0) kernel.buffers[kernel.phases[0].steps[0].stores[0].buffer].scope = Scope::kBlock;
   return kernel;
 }
 
@@ -25,6 +26,9 @@ TEST(TaskPerItem, OnlyForRegisterTilesWithoutScratch) {
   EXPECT_FALSE(TaskPerItem(tiles, tiles.phases[0], 1)) << "the only work-item is the group";
   EXPECT_FALSE(TaskPerItem(scratch, scratch.phases[0], 32)) << "scratch belongs to a group";
   EXPECT_FALSE(TaskPerItem(map, map.phases[0], 32));
+  Kernel of_another_phase = tiles;
+  of_another_phase.scratch_bytes = 64;
+  EXPECT_TRUE(TaskPerItem(of_another_phase, of_another_phase.phases[0], 32)) << "it uses no scratch itself";
 }
 
 TEST(WorkGroups, HoldAsManyTasksAsWorkItemsOrOne) {

@@ -162,7 +162,8 @@ TEST(ScheduleFusionBlock, FewTasksOnlyWhereAPlanAsksForTheScratchOfATask) {
       EXPECT_TRUE(scheduled.within.ok()) << scheduled.within;
     } else {
       EXPECT_GT(scheduled.kernel.phases.size(), 1u);
-      EXPECT_NE(scheduled.reason.find("only 48 independent tasks"), std::string::npos) << scheduled.reason;
+      // Where the plan asks for a barrier, chunks of the rows may be reduced in front of it.
+      if (!asked) EXPECT_NE(scheduled.reason.find("only 48 independent tasks"), std::string::npos) << scheduled.reason;
     }
   }
 }

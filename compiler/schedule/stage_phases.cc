@@ -12,6 +12,7 @@
 #include "compiler/schedule/rewrite/blocked_transpose.h"
 #include "compiler/schedule/stitch/task_boxes.h"
 #include "compiler/schedule/stitch/task_size.h"
+#include "compiler/schedule/threadgroup/threadgroup_shape.h"
 #include "compiler/schedule/threadgroup/threadgroup_tile.h"
 #include "compiler/schedule/tile/register_tile.h"
 #include "compiler/schedule/vector/prefetch_reads.h"
@@ -108,10 +109,39 @@ void AddEmptyPhase(const Nest& nest, KernelDraft* draft) {
   draft->kernel.phases.push_back(std::move(phase));
 }
 
+// On a device of work-groups: makes a product of few rows or columns, which is no threadgroup tile, a sum along rows that
+// neighbouring work-items share. As register tiles of single work-items it would leave most of the device idle, and
+// neighbours would read far from each other. Returns false, and changes nothing, where that is not possible.
+bool ShareRows(KernelDraft* draft, Nest* nest) {
+  const int items = draft->target.items_of_a_row;
+  if (items == 1 || !nest->reduction || nest->body[0]->kind != te::ScalarKind::kOp ||
+      nest->body[0]->op != te::Op::kMul || nest->body[0]->dtype != DType::kF32) {
+    return false;
+  }
+  int64_t rows = 1, columns = 1;
+  for (const Axis& axis : nest->axes) {
+    const bool by_row = MovesWith(nest->body[0]->args[0], axis), by_column = MovesWith(nest->body[0]->args[1], axis);
+    if (by_row != by_column) (by_row ? rows : columns) *= axis.extent;
+  }
+  const int64_t vectors_of_items = items * draft->device.vector_bytes / 4;
+  if (std::min(rows, columns) >= kMinSide || PointsOf(nest->reduction->axes) < vectors_of_items) return false;
+  const KernelDraft::Saved before = draft->Save();
+  Nest shared = *nest;
+  if (!VectoriseReduction(draft->device, &shared, &draft->kernel) ||
+      !StepOf(shared, draft->device).Is<movement::RowReduction>() ||
+      draft->choices->Pick("shared_rows", {"yes", "no"}) == 1) {
+    draft->Restore(before);
+    return false;
+  }
+  *nest = std::move(shared);
+  return true;
+}
+
 // Adds a reduction as column sums or a register tile. Returns false where `nest` is left to do. `rounded_up`: see
 // StraightenNest.
 absl::StatusOr<bool> AddReduction(const PhysicalTe& physical, bool rounded_up, KernelDraft* draft, Nest* nest) {
   if (AddColumnSums(SummedRows::kBeyondCaches, draft, nest)) return true;
+  if (ShareRows(draft, nest)) return false;
   // The register tile comes first. It refuses a reduction along contiguous rows that few results reread; StepOf then
   // reduces along the row.
   const KernelDraft::Saved before = draft->Save();

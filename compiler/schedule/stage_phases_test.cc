@@ -123,5 +123,20 @@ TEST(StagePhases, ALibraryPhaseNeedsALibrary) {
   EXPECT_TRUE(drafted.draft.kernel.phases.empty());
 }
 
+// A row times a matrix: on a device of work-groups a row of the packed matrix is reduced by neighbouring work-items, on
+// a processor several columns by one core.
+TEST(StagePhases, WorkItemsShareTheRowsOfAProductOfFewRows) {
+  const char kProduct[] = R"(te p(%0: f32[2, 1024], %1: f32[1024, 768] const) {
+  %2[i0<2, i1<768]: f32 = sum.f32(i2<1024) mul(%0[i0, i2], %1[i2, i1])
+  return %2
+})";
+  const ScheduledFusionBlock shared = Schedule(kProduct, {}, GroupDevice());
+  ASSERT_EQ(shared.kernel.phases.size(), 1u) << movement::Print(shared.kernel);
+  EXPECT_EQ(Strategies(shared.kernel.phases[0]), std::vector<std::string>{"row_reduction"}) << movement::Print(shared.kernel);
+  EXPECT_GE(shared.kernel.phases[0].tasks(), 2 * GroupDevice().parallel_units);
+  ASSERT_EQ(shared.kernel.packs.size(), 1u);
+  EXPECT_TRUE(Schedule(kProduct).kernel.phases.at(0).steps[0].Is<movement::RegisterTile>());
+}
+
 }  // namespace
 }  // namespace fusion

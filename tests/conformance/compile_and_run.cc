@@ -7,13 +7,16 @@
 #include <memory>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "compiler/backends/cpu/toolchain/clang_toolchain.h"
 #include "compiler/backends/cuda/testing/shim_toolchain.h"
+#include "compiler/backends/cuda/toolchain/nvrtc_toolchain.h"
 #include "compiler/backends/dsa/dsa_device_model.h"
 #include "compiler/backends/dsa/toolchain/dsa_toolchain.h"
 #include "compiler/backends/opencl/toolchain/opencl_toolchain.h"
 #include "compiler/backends/toolchain_set.h"
+#include "compiler/cost/stored_devices.h"
 #include "runtime/base/status_macros.h"
 #include "runtime/devices/cuda/testing/use_shim_driver.h"
 #include "runtime/loader/session.h"
@@ -100,24 +103,80 @@ Outputs RunBundle(const std::string& path, const std::vector<Tensor>& inputs, bo
   return outputs;
 }
 
+bool OnGpu(const std::string& target) { return absl::StartsWith(target, "cuda:"); }
+
 absl::StatusOr<std::unique_ptr<Toolchain>> MakeToolchain(const RunOptions& options) {
   if (options.target == "cuda-shim") RETURN_IF_ERROR(UseCudaShimDriver());
   ClangToolchainOptions clang;
   clang.more_flags = options.compiler_flags;
   std::vector<std::unique_ptr<LocalToolchain>> toolchains;
-  ASSIGN_OR_RETURN(toolchains.emplace_back(), ClangToolchain::Create(clang));
+  absl::StatusOr<std::unique_ptr<LocalToolchain>> host = ClangToolchain::Create(clang);
+  if (host.ok()) {
+    toolchains.push_back(*std::move(host));
+  } else if (!OnGpu(options.target)) {  // there, only models with routines need it, and are refused
+    return host.status();
+  }
   // The runs are forks of this process, and OpenCL drivers start threads. So this process does not build OpenCL text;
   // the runs do.
   toolchains.push_back(MakeOpenClToolchain({/*build=*/false}));
-  ASSIGN_OR_RETURN(toolchains.emplace_back(), MakeCudaShimToolchain());
+  ASSIGN_OR_RETURN(toolchains.emplace_back(), OnGpu(options.target) ? MakeNvrtcToolchain() : MakeCudaShimToolchain());
   toolchains.push_back(MakeDsaToolchain());
   return std::make_unique<ToolchainSet>(std::move(toolchains));
 }
 
-DeviceModel DeviceFor(const RunOptions& options) {
+absl::StatusOr<DeviceModel> DeviceFor(const RunOptions& options) {
+  if (OnGpu(options.target)) return StoredDevice(options.target);
   if (options.target == "opencl") return OpenClDevice(options.group);
   if (options.target == "dsa") return *DsaDeviceOf("dsa");
   return options.target == "cuda-shim" ? CudaDevice() : HostDevice(options.isa);
+}
+
+std::vector<absl::Status> Compiled(const std::vector<CompileJob>& jobs, const DeviceModel& device,
+                                   Toolchain* toolchain) {
+  ModelOracle oracle;
+  CompileContext context;
+  context.device = &device;
+  context.oracle = &oracle;
+  context.toolchain = toolchain;
+  std::vector<absl::Status> statuses;
+  for (const absl::StatusOr<CompileAccount>& one : CompileMany(jobs, context)) statuses.push_back(one.status());
+  return statuses;
+}
+
+std::vector<absl::Status> FoundBefore(const std::vector<CompileJob>& jobs) {
+  std::vector<absl::Status> statuses;
+  for (const CompileJob& job : jobs) {
+    statuses.push_back(std::filesystem::exists(job.bundle_path)
+                           ? absl::OkStatus()
+                           : absl::FailedPreconditionError(absl::StrCat(job.bundle_path, " is not there")));
+  }
+  return statuses;
+}
+
+// NVRTC starts the driver of a GPU, which does not work in forks of its process. So this process does not compile; a
+// fork does, and hands the statuses over as tensors.
+std::vector<absl::Status> CompiledApart(const std::vector<CompileJob>& jobs, const DeviceModel& device,
+                                        Toolchain* toolchain) {
+  constexpr int kMostSeconds = 3600;
+  const auto compile = [&](int) -> Outputs {
+    std::vector<Tensor> made;
+    for (const absl::Status& status : Compiled(jobs, device, toolchain)) {
+      Tensor& words = made.emplace_back(DType::kU8, Shape{static_cast<int64_t>(status.message().size()) + 1});
+      char* const to = static_cast<char*>(words.mutable_data());
+      to[0] = static_cast<char>(status.code());
+      std::memcpy(to + 1, status.message().data(), status.message().size());
+    }
+    return made;
+  };
+  const Outputs made = RunIsolated(1, kMostSeconds, CasesPerProcess::kOne, compile)[0];
+  if (!made.ok()) return std::vector<absl::Status>(jobs.size(), made.status());
+  std::vector<absl::Status> statuses;
+  for (const Tensor& words : *made) {
+    const char* const from = words.as<char>();
+    statuses.emplace_back(static_cast<absl::StatusCode>(from[0]),
+                          absl::string_view(from + 1, static_cast<size_t>(words.num_elements()) - 1));
+  }
+  return statuses;
 }
 
 }  // namespace
@@ -126,30 +185,35 @@ std::vector<Outputs> CompileAndRun(std::vector<CompileJob> jobs, const std::func
                                    const RunOptions& options) {
   const auto toolchain = MakeToolchain(options);
   if (!toolchain.ok()) return std::vector<Outputs>(jobs.size(), toolchain.status());
-  std::string folder = (std::filesystem::temp_directory_path() / "fusion-bundles-XXXXXX").string();
-  if (mkdtemp(folder.data()) == nullptr) {
+  const absl::StatusOr<DeviceModel> device = DeviceFor(options);
+  if (!device.ok()) return std::vector<Outputs>(jobs.size(), device.status());
+  static int calls = 0;
+  const bool keep = !options.bundles.empty();
+  std::string folder = keep ? absl::StrCat(options.bundles, "/", calls++)
+                            : (std::filesystem::temp_directory_path() / "fusion-bundles-XXXXXX").string();
+  std::error_code ignored;
+  const bool compiled_before = keep && std::filesystem::exists(folder, ignored);
+  if (keep ? !compiled_before && !std::filesystem::create_directories(folder, ignored)
+           : mkdtemp(folder.data()) == nullptr) {
     return std::vector<Outputs>(jobs.size(), absl::ResourceExhaustedError(absl::StrCat("cannot make ", folder)));
   }
-  const DeviceModel device = DeviceFor(options);
   for (size_t j = 0; j < jobs.size(); ++j) {
     jobs[j].bundle_path = absl::StrCat(folder, "/", j, ".fusion");
-    jobs[j].options.target = device.kind;
+    jobs[j].options.target = device->kind;
   }
-  ModelOracle oracle;
-  CompileContext context;
-  context.device = &device;
-  context.oracle = &oracle;
-  context.toolchain = toolchain->get();
-  const std::vector<absl::StatusOr<CompileAccount>> compiled = CompileMany(jobs, context);
-  // An OpenCL driver loads its library before it builds its first program; PoCL takes a second for that.
-  const CasesPerProcess cases = options.target == "opencl" ? CasesPerProcess::kMany : CasesPerProcess::kOne;
+  const std::vector<absl::Status> compiled = compiled_before          ? FoundBefore(jobs)
+                                             : OnGpu(options.target) ? CompiledApart(jobs, *device, toolchain->get())
+                                                                     : Compiled(jobs, *device, toolchain->get());
+  // An OpenCL driver loads its library before it builds its first program; PoCL takes a second for that. A GPU's driver
+  // takes as long for its context.
+  const bool slow_start = options.target == "opencl" || OnGpu(options.target);
+  const CasesPerProcess cases = slow_start ? CasesPerProcess::kMany : CasesPerProcess::kOne;
   std::vector<Outputs> outputs =
       RunIsolated(static_cast<int>(jobs.size()), options.deadline_s, cases, [&](int j) -> Outputs {
-        if (!compiled[j].ok()) return compiled[j].status();
+        if (!compiled[j].ok()) return compiled[j];
         return RunBundle(jobs[j].bundle_path, inputs(j), options.repeats);
       });
-  std::error_code ignored;
-  std::filesystem::remove_all(folder, ignored);
+  if (!keep) std::filesystem::remove_all(folder, ignored);
   return outputs;
 }
 

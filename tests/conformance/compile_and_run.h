@@ -13,7 +13,7 @@
 namespace fusion::conformance {
 
 struct RunOptions {
-  std::string target = "cpu";  // or "opencl", or "cuda-shim": CUDA text as C++ on this CPU
+  std::string target = "cpu";  // or "opencl", "dsa", "cuda-shim" (CUDA text as C++ on this CPU), "cuda:sm_90" (on this GPU)
   std::string isa;             // cpu: "avx2" on a machine that has more; empty: the widest
   int group = 1;               // opencl: work-items that share a task
   // Each bundle also runs twice on two threads in one session and must give the same bytes: results must not depend on
@@ -21,9 +21,12 @@ struct RunOptions {
   bool repeats = false;
   int deadline_s = 60;                      // of one run; most take milliseconds
   std::vector<std::string> compiler_flags;  // of clang, in addition to the toolchain's own
+  // Keeps the bundles below this folder. Where they are there, nothing is compiled: they come from another machine that
+  // made the same calls in the same order. Empty: they are not kept.
+  std::string bundles;
 };
 
-// inputs(j) returns the inputs of jobs[j]. The bundles lie in a folder that is removed at the end. Returns one result
+// inputs(j) returns the inputs of jobs[j]. Returns one result
 // per job: its outputs, or the reason why there are none.
 std::vector<absl::StatusOr<std::vector<Tensor>>> CompileAndRun(std::vector<CompileJob> jobs,
                                                                const std::function<std::vector<Tensor>(int)>& inputs,

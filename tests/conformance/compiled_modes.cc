@@ -1,5 +1,6 @@
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "tests/conformance/compile_and_run.h"
 #include "tests/conformance/modes.h"
@@ -43,6 +44,7 @@ std::vector<absl::StatusOr<Outputs>> RunCases(const std::vector<TestCase>& cases
   RunOptions run_options;
   run_options.target = options.target;
   run_options.group = options.group;
+  run_options.bundles = options.bundles;
   if (options.target == "opencl") run_options.deadline_s = 300;  // the driver compiles while it runs
   const std::vector<absl::StatusOr<Outputs>> outputs = CompileAndRun(
       std::move(jobs), [&](int j) { return inputs_of_job[j]; }, run_options);
@@ -56,12 +58,13 @@ std::vector<Mode> CompiledModes() {
   auto mode = [](const std::string& name, const std::string& planner) {
     return Mode{name, [planner](const std::vector<TestCase>& cases, const ModeOptions& options) {
                   if (options.target == "cpu" || options.target == "opencl" || options.target == "cuda-shim" ||
-                      options.target == "dsa") {
+                      options.target == "dsa" || absl::StartsWith(options.target, "cuda:")) {
                     return RunCases(cases, planner, options);
                   }
                   return std::vector<absl::StatusOr<Outputs>>(
                       cases.size(), absl::InvalidArgumentError(absl::StrCat(
-                                        "no target '", options.target, "' here, only cpu, opencl, cuda-shim and dsa")));
+                                        "no target '", options.target,
+                                        "' here, only cpu, opencl, cuda-shim, cuda:ARCHITECTURE and dsa")));
                 }};
   };
   return {mode("unfused", "none"), mode("fused", "dnnfusion")};

@@ -137,10 +137,11 @@ void Limit(int cpu_s) {
   for (int i = 0; (i = (*next)++) < count;) {
     WriteAll(fd, NumberText(i));
     Limit(deadline_s);
-    const std::string bytes = Encode(run(i));
+    const Result result = run(i);
+    const std::string bytes = Encode(result);
     Limit(0);
     WriteAll(fd, NumberText(static_cast<int64_t>(bytes.size())) + bytes);
-    if (cases == CasesPerProcess::kOne) break;
+    if (cases == CasesPerProcess::kOne || absl::IsInternal(result.status())) break;
   }
   _exit(0);
 }

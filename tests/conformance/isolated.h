@@ -12,7 +12,7 @@ namespace fusion::conformance {
 
 enum class CasesPerProcess {
   kOne,
-  kMany,  // one after another until one crashes: for devices whose driver takes long to start
+  kMany,  // one after another until one crashes or is INTERNAL, which may be of its device: for slow drivers
 };
 
 // Calls run(i) for i in [0, count) in forked children, one child per core. The result is INTERNAL for a case that ends

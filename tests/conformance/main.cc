@@ -26,7 +26,7 @@ struct Options {
   std::string mode = "interpreter";
   std::string gaps;  // empty: known_gaps.txt for a suite; a folder has none, and its ineligible tests are not run
   std::string filter;
-  size_t every = 1;  // runs only every n-th test, in the order of names
+  size_t every = 1, first = 0;  // runs only every n-th test, in the order of names, from this one on
   bool verbose = false;
   ModeOptions mode_options;
 };
@@ -121,8 +121,9 @@ int Run(const Options& options) {
     return 2;
   }
   std::sort(folders.begin(), folders.end());
-  for (size_t i = 0; i * options.every < folders.size(); ++i) folders[i] = folders[i * options.every];
-  folders.resize((folders.size() + options.every - 1) / options.every);
+  std::vector<std::string> some;
+  for (size_t i = options.first; i < folders.size(); i += options.every) some.push_back(folders[i]);
+  folders = std::move(some);
   for (const auto& [reason, tests] : ineligible) std::cout << tests << " not run: " << reason << "\n";
   const std::string gaps = options.gaps.empty() && !by_eligibility ? FUSION_KNOWN_GAPS : options.gaps;
   Tally tally(ReadGaps(gaps, options.mode, options.mode_options.target), options.verbose);
@@ -149,9 +150,12 @@ int Main(int argc, char** argv) {
   app.add_option("--suite", options.suite, "suite of Debian's libonnx-testdata")->excludes(root);
   app.add_option("--mode", options.mode, "how to run a test");
   app.add_option("--target", options.mode_options.target, "device to compile for");
+  app.add_option("--bundles", options.mode_options.bundles,
+                 "keep bundles below this folder; where they are there, run them and compile nothing");
   app.add_option("--group", options.mode_options.group, "tests to compile at once")->check(CLI::PositiveNumber);
   app.add_option("--filter", options.filter, "run only tests whose name contains this");
   app.add_option("--every", options.every, "run only every N-th test")->check(CLI::PositiveNumber);
+  app.add_option("--first", options.first, "number of the first test that --every runs, from 0")->needs("--every");
   app.add_option("--gaps", options.gaps, "file that lists the tests that may fail");
   app.add_flag("--verbose", options.verbose, "print each test");
   try {

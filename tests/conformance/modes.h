@@ -16,6 +16,7 @@ using Outputs = std::vector<Tensor>;
 struct ModeOptions {
   std::string target = "cpu";  // or "opencl", or "cuda-shim": CUDA text as C++ on this CPU
   int group = 1;               // opencl: work-items that share a task
+  std::string bundles;         // RunOptions::bundles
 };
 
 // Returns one result per case, parallel to `cases`: the outputs in the graph's order, or the reason why there are none.

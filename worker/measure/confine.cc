@@ -52,6 +52,7 @@ void AddOpenCl(PathRules* rules) {
 }
 
 void AddCuda(PathRules* rules) {
+  rules->write.push_back("/proc/self/task");  // the driver names its threads, and does not start where it may not
   Append(&rules->read, {"/etc/nvidia", "/proc", "/sys"});
   Append(&rules->write, {MadeFolder(FolderOf("CUDA_CACHE_PATH", ".nv")), "/dev/shm", "/dev/nvidiactl",
                          "/dev/nvidia-uvm", "/dev/nvidia-uvm-tools", "/dev/nvidia-modeset", "/dev/nvidia-caps"});

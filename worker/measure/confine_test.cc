@@ -1,9 +1,13 @@
 #include "worker/measure/confine.h"
 
+#include <fcntl.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cstdlib>
+#include <string>
+#include <thread>
 
 #include "gtest/gtest.h"
 
@@ -29,6 +33,29 @@ void* Map(size_t bytes, int protection) {
 TEST(ConfineDeathTest, AddressSpaceMayBeReservedAndMemoryIsLimited) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   EXPECT_EXIT(UseMemory(), testing::ExitedWithCode(0), "");
+}
+
+// CUDA's driver does not start where it may not name its threads.
+[[noreturn]] void NameAThread() {
+  if (!Confine("cuda", {}).ok()) _exit(1);
+  std::atomic<int> number = 0, done = 0;
+  std::thread other([&] {
+    number = gettid();
+    while (done == 0) usleep(1000);
+  });
+  while (number == 0) usleep(1000);
+  const std::string path = "/proc/self/task/" + std::to_string(number) + "/comm";
+  const int fd = open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0666);
+  const bool named = fd >= 0 && write(fd, "named", 5) == 5;
+  const bool of_another = open(("/proc/" + std::to_string(getppid()) + "/comm").c_str(), O_WRONLY) >= 0;
+  done = 1;
+  other.join();
+  _exit(!named ? 2 : of_another ? 3 : 0);
+}
+
+TEST(ConfineDeathTest, ADriverNamesItsOwnThreads) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  EXPECT_EXIT(NameAThread(), testing::ExitedWithCode(0), "");
 }
 
 TEST(ConfineDeathTest, AnUnknownKindIsRefused) {

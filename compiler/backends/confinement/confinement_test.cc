@@ -137,6 +137,22 @@ TEST_F(ConfinementTest, ConnectsToNoSocket) {
   });
 }
 
+TEST_F(ConfinementTest, OnlyADriverListensAndOnlyOnAUnixSocket) {
+  const auto listens_at = [](int family) {
+    const int fd = socket(family, SOCK_STREAM, 0);
+    if (fd < 0) return errno;
+    sockaddr_un anywhere = {};
+    anywhere.sun_family = static_cast<sa_family_t>(family);
+    if (bind(fd, reinterpret_cast<const sockaddr*>(&anywhere), sizeof(sa_family_t)) != 0) return errno;
+    return Errno(listen(fd, 1));
+  };
+  EXPECT_EQ(Try([&] { return listens_at(AF_UNIX); }, Profile::kDriver), 0);
+  EXPECT_EQ(Try([&] { return listens_at(AF_INET); }, Profile::kDriver), EPERM);
+  for (const Profile profile : {Profile::kKernel, Profile::kCompiler, Profile::kToolchain}) {
+    EXPECT_EQ(Try([&] { return listens_at(AF_UNIX); }, profile), EPERM);
+  }
+}
+
 // io_uring makes sockets and connects without a call that a filter sees.
 TEST_F(ConfinementTest, NoCallThatGoesAroundTheFilter) {
   const auto ring = [] {

@@ -7,6 +7,7 @@
 #include <sched.h>
 #include <sys/ioctl.h>
 #include <sys/prctl.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -41,6 +42,7 @@ enum class If {
   kNoAddress,     // argument 4, a pointer, is null
   kThread,        // argument 0 are clone's flags for a thread
   kNoNamespace,   // argument 0 are clone's flags for a thread or a process in these namespaces
+  kUnixSocket,    // argument 0 is the family of Unix sockets
   kAsksTerminal,  // argument 1 asks for the settings of a terminal: isatty
   kNoSignal,      // argument 1 is no command of fcntl that lets a file's events send signals to others
   kMissing        // the call fails as one that this kernel does not have
@@ -110,7 +112,10 @@ constexpr long kWriting[] = {SYS_mkdirat,   SYS_unlinkat,  SYS_renameat,        
 constexpr Rule kMessages[] = {{SYS_sendto, If::kNoAddress}, {SYS_recvfrom}, {SYS_shutdown}};
 constexpr Rule kPrograms[] = {
     {SYS_clone, If::kNoNamespace}, {SYS_execve}, {SYS_wait4}, {SYS_waitid}, {SYS_setpgid}, {SYS_setsid}};
-constexpr Rule kDevices[] = {{SYS_ioctl}, {SYS_mbind}, {SYS_set_mempolicy}};
+// CUDA's driver also listens on a Unix socket of its own, which nothing confined can connect to.
+constexpr Rule kDevices[] = {{SYS_ioctl},      {SYS_mbind},       {SYS_set_mempolicy}, {SYS_socket, If::kUnixSocket},
+                             {SYS_setsockopt}, {SYS_getsockname}, {SYS_bind},          {SYS_listen},
+                             {SYS_accept4}};
 
 // Older forms of the calls above, which only x86-64 has.
 #if defined(__x86_64__)
@@ -190,6 +195,8 @@ std::vector<sock_filter> Verdict(If condition) {
       return {LoadLow(0), JumpIfAny(kNamespaces, 2, 0), JumpIfAny(CLONE_THREAD, 0, 1), kAllow, kRefuse};
     case If::kNoNamespace:
       return {LoadLow(0), JumpIfAny(kNamespaces, 1, 0), kAllow, kRefuse};
+    case If::kUnixSocket:
+      return {LoadLow(0), JumpIfEqual(AF_UNIX, 0, 1), kAllow, kRefuse};
     case If::kAsksTerminal:
       return {LoadLow(1), JumpIfEqual(TCGETS, 0, 1), kAllow, kRefuse};
     case If::kNoSignal:

@@ -14,6 +14,8 @@ namespace {
 // Elements that a work-item copies at once. Without this limit compilers unroll the loops around them as well, and keep
 // the addresses and border tests of all of them in registers.
 constexpr int kLoadsAtOnce = 4;
+// Steps of a product of elements that are unrolled: a vector along the depth is loaded at once where it lies so.
+constexpr int kDepthAtOnce = 4;
 
 // Text of `for (int i = 0; i < count; ++i)`, unrolled.
 std::string Unrolled(const std::string& i, int count) {
@@ -111,10 +113,23 @@ const te::ScalarNode& LoadOf(const te::Scalar& factor) {
   return factor->kind == te::ScalarKind::kCast ? *factor->args[0] : *factor;
 }
 
-// Text of the position of an element, or of the first element of a fragment.
-std::string PositionText(const std::string& axis, const char* item, int items, const char* number, int extent) {
+// Text of the position of an element, or of the first element of a fragment. `together`: elements of a work-item that
+// lie beside each other.
+std::string PositionText(const std::string& axis, const char* item, int items, const char* number, int extent,
+                         int together) {
+  if (together > 1) {
+    return absl::StrCat("const int ", axis, " = ", together, " * (", item, " + ", number, " / ", together, " * ", items,
+                        ") + ", number, " % ", together);
+  }
   return absl::StrCat("const int ", axis, " = ", extent > 1 ? absl::StrCat(extent, " * ") : "", "(", item, " + ",
                       number, " * ", items, ")");
+}
+
+// The elements of a side that a work-item has beside each other: a vector, where the K-slice holds them as one.
+int TogetherOf(const te::ScalarNode& load, int axis, int count, bool fragments, int lanes) {
+  int64_t pitch = 0;
+  const bool vector = !fragments && count % lanes == 0 && load.indices[0].AffineIn(axis, &pitch) && pitch == 1;
+  return vector ? lanes : 1;
 }
 
 class ThreadgroupTilePrinter {
@@ -128,8 +143,6 @@ class ThreadgroupTilePrinter {
         shape_(shape),
         next_temp_(next_temp),
         out_(out),
-        row_of_(PositionText(AxisText(tile.row_axis), "item_row", tile.item_rows, "r", product_.rows)),
-        column_of_(PositionText(AxisText(tile.column_axis), "item_column", tile.item_columns, "c", product_.columns)),
         results_(absl::StrCat(Unrolled("r", tile.rows), " ", Unrolled("c", tile.columns))),
         own_(product_.rows * product_.columns / product_.work_items),
         k_slices_(step.reduction->axes.begin(), step.reduction->axes.end() - 1) {
@@ -137,6 +150,10 @@ class ThreadgroupTilePrinter {
     const bool first_by_row = first.indices[0].UsesAxis(tile.row_axis);
     by_row_ = first_by_row ? &first : &second;
     by_column_ = first_by_row ? &second : &first;
+    row_of_ = PositionText(AxisText(tile.row_axis), "item_row", tile.item_rows, "r", product_.rows,
+                           TogetherOf(*by_row_, tile.row_axis, tile.rows, product_.fragments(), shape.lanes));
+    column_of_ = PositionText(AxisText(tile.column_axis), "item_column", tile.item_columns, "c", product_.columns,
+                              TogetherOf(*by_column_, tile.column_axis, tile.columns, product_.fragments(), shape.lanes));
     type_ = by_row_->dtype == DType::kF16 ? "f16" : "tf32";
     for (const movement::Step& shared_copy : tile.shared_copies) {
       if (const auto run = RunOf(shared_copy); run && product_.from_memory) runs_[&shared_copy] = *run;
@@ -223,7 +240,8 @@ class ThreadgroupTilePrinter {
     // accesses to the results across these places.
     const std::string hold = absl::StrCat(results_, " ", Unrolled("e", own_), " HOLD(acc[r][c][e])");
     if (product_.from_memory) out_->Line(absl::StrCat(hold, " BEGIN_PRODUCTS"));
-    out_->Open(absl::StrCat("for (int ", k, " = 0; ", k, " < ", k_slice.extent, "; ", k, " += ", product_.depth, ")"));
+    out_->Open(absl::StrCat(product_.fragments() ? "" : absl::StrCat("UNROLL_BY(", kDepthAtOnce, ") "), "for (int ", k,
+                            " = 0; ", k, " < ", k_slice.extent, "; ", k, " += ", product_.depth, ")"));
     if (product_.from_memory) {
       out_->Line(absl::StrCat(results_, " { ", row_of_, "; ", column_of_, "; multiply_memory_", type_, "(acc[r][c], ",
                               MatrixText(*by_row_), ", ", MatrixText(*by_column_), "); }"));
@@ -290,7 +308,7 @@ class ThreadgroupTilePrinter {
   const TaskShape& shape_;
   int* next_temp_;
   CodeWriter* out_;
-  const std::string row_of_, column_of_;  // texts that define the position of a result
+  std::string row_of_, column_of_;        // texts that define the position of a result
   const std::string results_;             // text of the loops over a work-item's results
   const int own_;                         // a work-item's elements of a fragment
   const std::vector<te::Axis> k_slices_;

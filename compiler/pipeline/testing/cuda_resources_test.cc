@@ -141,7 +141,7 @@ TEST(CudaResources, NothingIsSpilled) {
       const movement::Kernel& kernel = built->kernel.kernel;
       EXPECT_GT(built->resources.registers, 16) << target << " " << g;
       EXPECT_LT(built->resources.registers, 255) << target << " " << g << "\n" << movement::Print(kernel);
-      EXPECT_EQ(kernel.persistent, g + 1 == graphs.size()) << target << " " << g;
+      if (g + 1 == graphs.size() && device->barrier_s < device->launch_s) EXPECT_TRUE(kernel.persistent) << target;
       EXPECT_EQ(built->resources.frame_bytes, 0) << target << " " << g << "\n" << movement::Print(kernel);
     }
   }

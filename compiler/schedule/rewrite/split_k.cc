@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "compiler/schedule/targets/target_strategy.h"
+#include "compiler/schedule/threadgroup/threadgroup_shape.h"
 #include "compiler/schedule/threadgroup/threadgroup_tile.h"
 #include "compiler/te/ranges/bounds.h"
 
@@ -18,9 +19,11 @@ using te::Index;
 
 // Results that a work-item has in a tile of usual size.
 constexpr int64_t kResultsPerItem = 16;
-// The most parts, since each adds partial sums, and the least extent of a part: a shorter one spends its time on
-// copying slices to shared memory.
-constexpr int64_t kMostParts = 16, kMinPart = 64;
+// Work-groups that a unit should have, so that they hide each other's waiting for slices.
+constexpr int64_t kGroupsOfAUnit = 8;
+// The most parts, since each adds partial sums; the least terms of a part, and the least of them along the axis that is
+// cut: shorter ones spend their time on copying slices to shared memory.
+constexpr int64_t kMostParts = 16, kMinPart = 64, kMinAlong = 16;
 
 // The longest axis of the reduction, which is cut.
 Axis& Longest(te::Reduction* reduction) {
@@ -42,10 +45,10 @@ int64_t Parts(te::Te te, const DeviceModel& device) {
   }
   if (!std::isfinite(ThreadgroupTileWork(te, box, device))) return 1;
   const int64_t tile = kResultsPerItem * device.work_group_size, tiles = (results + tile - 1) / tile;
-  const int64_t extent = Longest(&*te.reduction).extent;
+  const int64_t extent = Longest(&*te.reduction).extent, terms = PointsOf(te.reduction->axes);
   int64_t parts = 1;
-  while (2 * parts * tiles <= device.parallel_units && 2 * parts <= kMostParts && extent % (2 * parts) == 0 &&
-         extent / (2 * parts) >= kMinPart) {
+  while (2 * parts * tiles <= kGroupsOfAUnit * device.parallel_units && 2 * parts <= kMostParts && extent % (2 * parts) == 0 &&
+         extent / (2 * parts) >= kMinAlong && terms / (2 * parts) >= kMinPart) {
     parts *= 2;
   }
   return parts;

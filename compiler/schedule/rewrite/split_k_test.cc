@@ -16,19 +16,19 @@ DeviceModel Device(int group, int units) {
   return device;
 }
 
-// 32 × 64 results are one tile of 128 work-items.
+// 512 × 64 results are sixteen tiles of 128 work-items.
 te::Program Product() {
-  absl::StatusOr<te::Program> program = te::Parse(R"(te p(%0: f32[32, 768], %1: f32[768, 64] const, %2: f32[64]) {
-  %3[i0<32, i1<64]: f32 = sum.f32(i2<768) mul(%0[i0, i2], %1[i2, i1]) then (max(add(acc0, %2[i1]), 0.0))
+  absl::StatusOr<te::Program> program = te::Parse(R"(te p(%0: f32[512, 768], %1: f32[768, 64] const, %2: f32[64]) {
+  %3[i0<512, i1<64]: f32 = sum.f32(i2<768) mul(%0[i0, i2], %1[i2, i1]) then (max(add(acc0, %2[i1]), 0.0))
   return %3
 })");
   return std::move(program).value();
 }
 
-TEST(SplitK, AsManyPartsAsUnitsAreIdle) {
+TEST(SplitK, AsManyPartsAsFillTheUnits) {
   EXPECT_FALSE(SplitK(Product(), Device(1, 64)).has_value());
   EXPECT_FALSE(SplitK(Product(), Device(128, 1)).has_value());
-  for (const auto& [units, parts] : {std::pair(2, 2), std::pair(7, 4), std::pair(64, 8)}) {  // 8 of 96; 48 is too short
+  for (const auto& [units, parts] : {std::pair(4, 2), std::pair(8, 4), std::pair(64, 8)}) {  // 8 of 96; 48 is too short
     const auto spread = SplitK(Product(), Device(128, units));
     ASSERT_TRUE(spread.has_value()) << units;
     ASSERT_EQ(spread->tes.size(), 2u);

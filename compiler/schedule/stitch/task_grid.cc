@@ -20,6 +20,9 @@
 namespace fusion {
 namespace {
 
+// The work of a task that takes about as long as a launch, in that worth sharing: its reads and writes of memory count most.
+constexpr double kWorthALaunch = 0.25;
+
 using te::Axis;
 using te::TensorId;
 
@@ -330,6 +333,10 @@ absl::StatusOr<std::vector<GridAxis>> ChooseGrid(const TaskBoxes& task, InTasks 
   const te::Te& main = task.stages().back().te;
   const bool worth_sharing = task.Work() > WorthSharing(device);
   double least_tasks = worth_sharing ? 2.0 * device.parallel_units : 1;
+  // Fewer tasks than units cost less than another launch, unless each takes as long as one.
+  if (target.phases_are_launches) {
+    least_tasks = std::min(least_tasks, std::ceil(task.Work() / (kWorthALaunch * WorthSharing(device))));
+  }
   absl::Status refusal = absl::OkStatus();
   const std::set<int> in_ranges = products || !target.loops_for_ranges ? std::set<int>() : AxesInRanges(main);
   std::vector<GridAxis> grid = SharedAxes(task, in_ranges, products ? kMostGroup : 1, axes, &refusal);

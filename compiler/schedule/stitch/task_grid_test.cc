@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "absl/strings/str_format.h"
+
 #include <cstdint>
 
 #include "absl/strings/str_format.h"
@@ -101,6 +103,21 @@ TEST(TaskGrid, ProductTilesInsideATask) {
   EXPECT_GE(phase.tasks(), 2);   // enough for one core
   EXPECT_LE(phase.tasks(), 16);  // each reads the weights again
   EXPECT_EQ(block.kernel.num_args(), 3);
+}
+
+// On a device of work-groups each further phase is a launch, so that fewer tasks than units are stitched if each is
+// short, and not if each takes as long as a launch.
+TEST(TaskGrid, FewShortTasksAreBetterThanLaunches) {
+  const auto phases = [](int64_t columns) {
+    return Schedule(absl::StrFormat(R"(te p(%%0: f32[32, %1$d]) {
+  %%1[i0<32]: f32 = sum.f32(i1<%1$d) %%0[i0, i1]
+  %%2[i2<32, i3<%1$d]: f32 = div(%%0[i2, i3], %%1[i2])
+  return %%2
+})", columns), {}, testing::GroupDevice()).kernel.phases.size();
+  };
+  ASSERT_GT(testing::GroupDevice().parallel_units, 32);
+  EXPECT_EQ(phases(768), 1u);
+  EXPECT_GT(phases(65536), 1u);
 }
 
 }  // namespace

@@ -8,30 +8,31 @@ using te::Index;
 
 constexpr int64_t kBlockRows = movement::FragmentProduct::kBlockRows;
 
-// Makes the pitch no multiple of the number of banks where columns are written down the rows of a K-slice.
-constexpr int64_t kPitch = 1;
-// Padding behind each row of a K-slice of fragments, so that work-items that load rows together access different banks.
-constexpr int64_t kFragmentPadBytes = 16;
+// Padding behind each row of a K-slice whose rows are the operand's, so that work-items that load rows together access
+// different banks, and vectors along a row stay whole.
+constexpr int64_t kRowPadBytes = 16;
 
 int64_t BlockColumns(const Multiplier& by) { return movement::FragmentProduct::kBlockBytes / DTypeBytes(by.dtype); }
 
-// Elements between the starts of two rows of a K-slice; a row is a step of its depth or, for fragments, a row or column
-// of the operand.
+// Is a row of the K-slice a row or column of the operand, else a step of its depth? Then vectors of the depth are copied
+// and loaded whole.
+bool RowsOfOperand(const Multiplier& by, bool along_k_slice) { return by.product.fragments() || along_k_slice; }
+
+// Elements between the starts of two rows of a K-slice.
 int64_t Pitch(const Multiplier& by, int64_t k_slice, int64_t side, bool along_k_slice) {
   if (by.product.from_memory) return k_slice;
-  if (by.product.fragments()) return k_slice + kFragmentPadBytes / DTypeBytes(by.dtype);
-  return side + (along_k_slice ? kPitch : 0);
+  return RowsOfOperand(by, along_k_slice) ? k_slice + kRowPadBytes / DTypeBytes(by.dtype) : side;
 }
 
 }  // namespace
 
 int64_t KSliceElements(const Multiplier& by, int64_t k_slice, int64_t side, bool along_k_slice) {
-  return (by.product.fragments() ? side : k_slice) * Pitch(by, k_slice, side, along_k_slice);
+  return (RowsOfOperand(by, along_k_slice) ? side : k_slice) * Pitch(by, k_slice, side, along_k_slice);
 }
 
 Index PlaceInKSlice(const Multiplier& by, const Axis& of_side, const Axis& in_k_slice, bool along_k_slice) {
   const int64_t pitch = Pitch(by, in_k_slice.extent, of_side.extent, along_k_slice);
-  if (!by.product.fragments()) return Index(in_k_slice) * pitch + Index(of_side);
+  if (!RowsOfOperand(by, along_k_slice)) return Index(in_k_slice) * pitch + Index(of_side);
   if (!by.product.from_memory) return Index(of_side) * pitch + Index(in_k_slice);
   const int64_t columns = BlockColumns(by);
   return te::Linearize({te::FloorDiv(of_side, kBlockRows), te::FloorDiv(in_k_slice, columns),

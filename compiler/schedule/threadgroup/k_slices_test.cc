@@ -72,5 +72,17 @@ TEST(KSlices, LoopsFollowTheOperand) {
   EXPECT_EQ(cut.Find(Axis{9, 4}), nullptr);
 }
 
+// Vectors of an operand that lies along the reduction are copied and loaded whole.
+TEST(KSlices, VectorsAlongTheReductionStayWhole) {
+  const Axis side{0, 32}, depth{1, 16};
+  const te::Index place = PlaceInKSlice(Elements(), side, depth, /*along_k_slice=*/true);
+  int64_t along = 0, pitch = 0;
+  EXPECT_TRUE(place.AffineIn(depth.id, &along));
+  EXPECT_TRUE(place.AffineIn(side.id, &pitch));
+  EXPECT_EQ(along, 1);
+  EXPECT_EQ(pitch % 4, 0);
+  EXPECT_NE(pitch % 32, 0) << "rows begin in other banks";
+}
+
 }  // namespace
 }  // namespace fusion

@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "compiler/cost/matrix_products.h"
+#include "compiler/movement/work_groups.h"
 #include "compiler/schedule/stitch/task_size.h"
 #include "compiler/schedule/threadgroup/k_slices.h"
 
@@ -14,9 +15,9 @@ namespace {
 using te::Scalar;
 using te::ScalarKind;
 
-// Costs relative to an FMA: a load from shared memory (four work-items share a bank's width), and the copy of one
-// element of a K-slice from global to shared memory.
-constexpr double kSharedLoad = 0.5, kStagedElement = 6;
+// Costs relative to an FMA: an element of a fragment that is loaded from shared memory, the copy of one element of a
+// K-slice from global to shared memory, and the barriers and addresses of a K-slice.
+constexpr double kSharedLoad = 0.5, kStagedElement = 6, kSliceOverhead = 40;
 // Share of the shared memory that one work-group's K-slices may take: two work-groups on a unit hide each other's
 // waiting.
 constexpr double kMemoryShare = 0.5;
@@ -25,6 +26,25 @@ constexpr double kShareInTask = 0.5;
 // A shape that is slower than the best by more than this factor is not worth a measurement.
 constexpr double kWorthTrying = 1.6;
 constexpr size_t kMostShapes = 6;
+// Registers of a work-item beside its results: operands, addresses, copies on their way.
+constexpr int64_t kOtherRegisters = 48;
+
+// The work-groups of so many work-items with K-slices of `bytes` that a unit runs at once.
+int64_t GroupsAtOnce(int64_t work_items, int64_t results, int64_t bytes, const UnitLimits& unit) {
+  if (!unit.Known()) return 1;
+  const int64_t most =
+      std::min({unit.registers / (work_items * (results + kOtherRegisters)),
+                unit.shared_bytes / (bytes + unit.reserved_bytes), int64_t{unit.work_items} / work_items});
+  return std::clamp<int64_t>(most, 1, unit.work_groups);
+}
+
+// The work-group sizes that a tile may have: the device's, and where it is known what a unit keeps, larger ones too,
+// whose work-items hide each other's waiting where there are few tiles.
+std::vector<int> GroupSizes(const DeviceModel& device, const movement::FragmentProduct& one) {
+  const int own = std::max(device.work_group_size, one.work_items);
+  if (!device.unit_limits.Known() || one.fragments()) return {own};
+  return {own, 2 * own, 4 * own};
+}
 
 }  // namespace
 
@@ -61,6 +81,7 @@ std::vector<Multiplier> Multipliers(const Scalar& product, const DeviceModel& de
 DeviceModel UnitOf(const DeviceModel& device) {
   DeviceModel unit = device;
   unit.parallel_units = 1;
+  unit.unit_limits = {};  // other tasks run beside this one
   unit.memory = {{"", static_cast<int64_t>(kShareInTask * static_cast<double>(NearestCacheBytes(device))), 0, false}};
   return unit;
 }
@@ -76,16 +97,17 @@ bool MovesWith(const Scalar& s, const te::Axis& axis) {
 }
 
 std::vector<ThreadgroupShape> RankThreadgroupShapes(int64_t rows, int64_t columns, int64_t batches, int64_t k_slice,
-                                                    int buffers, const DeviceModel& device, const Multiplier& by) {
+                                                    int buffers, const DeviceModel& device, const Multiplier& by,
+                                                    int work_group_size) {
+  const std::vector<int> sizes = work_group_size > 0 ? std::vector<int>{work_group_size} : GroupSizes(device, by.product);
   const movement::FragmentProduct& one = by.product;
-  const int work_group_size = std::max(device.work_group_size, one.work_items);
-  const int teams = work_group_size / one.work_items;
+  const double units = std::max(1, device.parallel_units);
   // Registers of a work-item, one element each, for accumulators and for what is multiplied next.
   const int registers = device.vector_registers * device.vector_bytes / 4;
   std::vector<ThreadgroupShape> shapes;
-  for (int item_rows = 1; item_rows <= teams; item_rows *= 2) {
-    const int item_columns = teams / item_rows;
-    if (item_rows > item_columns || 4 * item_rows < item_columns) continue;  // nearly square tiles load least
+  const auto try_size = [&](int work_group_size, int item_rows) {
+    const int item_columns = work_group_size / one.work_items / item_rows;
+    if (item_rows > item_columns || 4 * item_rows < item_columns) return;  // nearly square tiles load least
     for (const int r : {8, 4, 2, 1}) {
       for (const int c : {8, 4, 2, 1}) {
         const int results = r * c * one.rows * one.columns / one.work_items;
@@ -96,12 +118,31 @@ std::vector<ThreadgroupShape> RankThreadgroupShapes(int64_t rows, int64_t column
         if (static_cast<double>(bytes) > kMemoryShare * static_cast<double>(NearestCacheBytes(device))) continue;
         const int64_t row_tiles = (rows + height - 1) / height, column_tiles = (columns + width - 1) / width;
         const auto tasks = static_cast<double>(batches * row_tiles * column_tiles);
-        const double units = std::max(1, device.parallel_units);
-        const double loads = DTypeBytes(by.dtype) / 4.0 * (r * one.rows + c * one.columns) / one.work_items;
-        const double step = results * by.fmas + kSharedLoad * loads +
-                            kStagedElement * static_cast<double>(height + width) / work_group_size;
-        shapes.push_back({item_rows, item_columns, r, c, step * std::ceil(tasks / units)});
+        const int lanes = device.vector_bytes / 4;
+        const double loads = one.fragments() ? kSharedLoad * DTypeBytes(by.dtype) / 4.0 *
+                                                   (r * one.rows + c * one.columns) / one.work_items
+                                             : movement::SharedLoadOps(r, lanes) + movement::SharedLoadOps(c, lanes);
+        const auto depth = static_cast<double>(k_slice);
+        // What a work-item executes for a K-slice, and the time of a unit for those that it runs at once, in FMAs of
+        // one work-item of the device's own group.
+        const double item = depth * (results * by.fmas + loads +
+                                     kStagedElement * static_cast<double>(height + width) / work_group_size);
+        const double of_unit = std::ceil(tasks / units);
+        const double at_once = std::min<double>(
+            of_unit, static_cast<double>(GroupsAtOnce(work_group_size, results, bytes, device.unit_limits)));
+        double slice = item * at_once * work_group_size / device.work_group_size;
+        if (device.unit_limits.Known()) {
+          const double scale = movement::kItemsThatFillAUnit / device.work_group_size;
+          slice = std::max(slice + kSliceOverhead * at_once * work_group_size / device.work_group_size,
+                           scale * (movement::kSliceLatencyCycles + item));
+        }
+        shapes.push_back({item_rows, item_columns, r, c, slice / depth * std::ceil(of_unit / at_once)});
       }
+    }
+  };
+  for (const int work_group_size : sizes) {
+    for (int item_rows = 1; item_rows * one.work_items <= work_group_size; item_rows *= 2) {
+      try_size(work_group_size, item_rows);
     }
   }
   std::stable_sort(shapes.begin(), shapes.end(),

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <set>
 
 namespace fusion {
 namespace {
@@ -38,6 +39,31 @@ TEST(RankThreadgroupShapes, ManyResultsMakeLargeTilesAndFewMakeSmallOnes) {
   EXPECT_LT(results(RankThreadgroupShapes(256, 256, 1, 16, 1, device)[0]), 16);
   // A batch fills the device as well as more results do.
   EXPECT_GT(results(RankThreadgroupShapes(256, 256, 64, 16, 1, device)[0]), 16);
+}
+
+// Where the device says what a unit keeps, more work-items may share a tile: they hide each other's waiting.
+TEST(RankThreadgroupShapes, LargerGroupsWhereAUnitHasRoomForThem) {
+  DeviceModel device = Device(64, 48 << 10, 100);
+  const auto sizes = [&](int work_group_size) {
+    std::set<int> sizes;
+    for (const ThreadgroupShape& shape :
+         RankThreadgroupShapes(128, 768, 1, 16, 2, device, {}, work_group_size)) {
+      sizes.insert(shape.item_rows * shape.item_columns);
+    }
+    return sizes;
+  };
+  EXPECT_EQ(sizes(0), std::set<int>{64});
+  device.unit_limits = {65536, 200 << 10, 1024, 2048, 32};
+  EXPECT_GT(*sizes(0).rbegin(), 64);
+  EXPECT_EQ(sizes(128), std::set<int>{128}) << "other tiles of the kernel have chosen";
+}
+
+// A slice is waited for, however little is computed with it, so that few tiles are no faster when they are smaller.
+TEST(RankThreadgroupShapes, WaitingForSlicesHasAPrice) {
+  DeviceModel device = Device(64, 48 << 10, 100);
+  const double without = RankThreadgroupShapes(32, 32, 1, 16, 2, device)[0].cycles;
+  device.unit_limits = {65536, 200 << 10, 1024, 2048, 32};
+  EXPECT_GT(RankThreadgroupShapes(32, 32, 1, 16, 2, device)[0].cycles, 2 * without);
 }
 
 }  // namespace

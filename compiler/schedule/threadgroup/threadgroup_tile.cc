@@ -4,6 +4,7 @@
 #include <map>
 #include <utility>
 
+#include "compiler/movement/work_groups.h"
 #include "compiler/schedule/threadgroup/copy_operands.h"
 #include "compiler/schedule/threadgroup/k_slices.h"
 #include "runtime/base/status_macros.h"
@@ -132,7 +133,8 @@ class GroupTiler {
     slice_ = ChooseSlice();
     buffers_ = ChooseBuffers();
     const std::vector<ThreadgroupShape> shapes = RankThreadgroupShapes(
-        row_.results, column_.results, PointsOf(batch_), slice_, buffers_, in_task_ ? UnitOf(device_) : device_, by_);
+        row_.results, column_.results, PointsOf(batch_), slice_, buffers_, in_task_ ? UnitOf(device_) : device_, by_,
+        GroupOfOtherTiles());
     if (shapes.empty()) return Refusal("no K-slices of the operands fit the shared memory of a work-group");
     shape_ = shapes[choices_->Pick("shape", shapes, [](const ThreadgroupShape& one) {
       return absl::StrCat(one.rows, "x", one.columns, " by ", one.item_rows, "x", one.item_columns);
@@ -218,6 +220,17 @@ class GroupTiler {
       const movement::FragmentProduct& by = one.product;
       return by.fragments() ? absl::StrCat(by.rows, "x", by.columns, "x", by.depth) : "none";
     })];
+  }
+
+  // All tiles of a kernel are of one work-group size. 0: this is the first one, which a task of other steps does not
+  // enlarge.
+  int GroupOfOtherTiles() const {
+    const int own = std::max(device_.work_group_size, by_.product.work_items);
+    bool others = in_task_;
+    for (const movement::Phase& phase : kernel_->phases) {
+      movement::VisitSteps(phase, [&](const movement::Step& s) { others = others || s.Is<movement::ThreadgroupTile>(); });
+    }
+    return others ? std::max(own, movement::WorkItems(*kernel_, device_.work_group_size)) : 0;
   }
 
   int64_t ChooseSlice() {

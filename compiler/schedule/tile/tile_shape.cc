@@ -17,6 +17,9 @@ constexpr double kStreamsTie = 1.3;
 // A shape that the port model estimates slower than the best by more than this factor is not worth a measurement.
 constexpr double kWorthTrying = 1.25;
 constexpr size_t kMostShapes = 12;
+// Rows of a tile, and of one that a single work-item computes: a device of work-groups needs many, whose neighbours read
+// and write neighbouring vectors, so that such a tile is one vector wide, and high only where rows share what they read.
+constexpr int kMostRows = 28, kRowsOfAnItem = 4;
 
 }  // namespace
 
@@ -27,8 +30,10 @@ std::vector<TileShape> RankTileShapes(int64_t rows, int64_t vectors, bool has_br
   const auto cycles = [&](int64_t r, int64_t v) { return TileCycles(ports, r, v, has_broadcast, has_shared); };
   std::vector<TileShape> shapes;
   double least = std::numeric_limits<double>::infinity();
-  for (int v = 1; v <= std::min<int64_t>(vectors, kMostTileVectors); ++v) {
-    for (int r = 1; r <= std::min<int64_t>(rows, 28); ++r) {
+  const int most_vectors = device.WorkItemsAreLanes() ? 1 : kMostTileVectors;
+  const int most_rows = !device.WorkItemsAreLanes() ? kMostRows : has_shared ? kRowsOfAnItem : 1;
+  for (int v = 1; v <= std::min<int64_t>(vectors, most_vectors); ++v) {
+    for (int r = 1; r <= std::min<int64_t>(rows, most_rows); ++r) {
       // Registers also hold one row of shared vectors, one broadcast, and a spare so that the compiler's scheduling
       // cannot spill.
       if (r * v + (has_shared ? v : 0) + 2 > registers && r * v > 1) continue;
@@ -81,7 +86,8 @@ std::vector<TileShape> RankSlidingShapes(int64_t rows, int64_t taps, int64_t row
     return std::max({static_cast<double>(r) * points / 2, kLatency * points, loads});
   };
   std::vector<TileShape> shapes;
-  for (int64_t r = 1; r <= std::min<int64_t>(rows, 28); ++r) {
+  const int64_t most_rows = device.WorkItemsAreLanes() ? kRowsOfAnItem : kMostRows;
+  for (int64_t r = 1; r <= std::min<int64_t>(rows, most_rows); ++r) {
     if (r + (weighted ? taps : 0) + 2 > device.vector_registers) break;
     const int64_t full = rows / r, rest = rows % r;
     shapes.push_back({static_cast<int>(r), 1, static_cast<double>(full) * cycles(r) + (rest > 0 ? cycles(rest) : 0)});

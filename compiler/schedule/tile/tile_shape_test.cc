@@ -50,5 +50,15 @@ TEST(TileShape, ReadsStreamsInWholeRows) {
   EXPECT_GE(ChooseTileShape(32, 1, false, false, Device()).rows, 8) << "one vector a row: rows cover the latency";
 }
 
+// Work-items beside each other take vectors beside each other, and few rows each, so that there are many of them.
+TEST(TileShape, IsSmallForASingleWorkItem) {
+  const TileShape product = ChooseTileShape(128, 48, true, true, testing::GroupDevice());
+  EXPECT_EQ(product.vectors, 1);
+  EXPECT_LE(product.rows, 4);
+  const TileShape stream = ChooseTileShape(128, 48, false, false, testing::GroupDevice());
+  EXPECT_EQ(stream.vectors, 1);
+  EXPECT_EQ(stream.rows, 1);
+}
+
 }  // namespace
 }  // namespace fusion

@@ -228,7 +228,12 @@ void MoveLoopsToGrid(movement::Step* step, double cost_per_point, const DeviceMo
                      ChoiceLog* choices, std::vector<Axis>* grid) {
   double cost = cost_per_point;
   for (const movement::Loop& loop : step->loops) cost *= static_cast<double>(loop.axis.extent);
-  const int64_t own = std::clamp<int64_t>(static_cast<int64_t>(cost / MinTaskCost(device)), 1, MaxTasks(device));
+  auto* const tile = step->As<movement::RegisterTile>();
+  const int items = StrategyOf(device).items_of_a_row;
+  // A task of a register tile is a single work-item's.
+  const int64_t in_a_group = items > 1 && tile != nullptr ? device.work_group_size : 1;
+  const int64_t own = std::clamp<int64_t>(static_cast<int64_t>(cost * in_a_group / MinTaskCost(device)), 1,
+                                          MaxTasks(device) * in_a_group);
   // Alternatives: a single task, which keeps to one thread, and one task for each unit, which is cut least.
   std::vector<int64_t> counts = {own};
   for (const int64_t other : {int64_t{1}, Units(device), own / 4, 4 * own}) {
@@ -240,7 +245,14 @@ void MoveLoopsToGrid(movement::Step* step, double cost_per_point, const DeviceMo
   auto* const transpose = step->As<movement::BlockedTranspose>();
   const auto across = [&] { return transpose != nullptr && step->loops.front().axis.id == transpose->across_axis; };
   // The grid has no limits, so that a loop with one stays.
-  while (step->loops.size() > 1 && tasks < wanted && !across() && !step->loops.front().limit) {
+  // A task that a work-group shares has a vector for each work-item, as long as there is one for each unit.
+  const auto leaves_items_idle = [&] {
+    if (items == 1 || tile != nullptr || step->Is<movement::RowReduction>()) return false;
+    int64_t points = 1;
+    for (size_t l = 1; l < step->loops.size(); ++l) points *= step->loops[l].axis.extent;
+    return tasks >= Units(device) && points < device.work_group_size * device.vector_bytes / 4;
+  };
+  while (step->loops.size() > 1 && tasks < wanted && !across() && !step->loops.front().limit && !leaves_items_idle()) {
     const Axis axis = step->loops.front().axis;
     tasks *= axis.extent;
     grid->push_back(axis);
@@ -250,10 +262,9 @@ void MoveLoopsToGrid(movement::Step* step, double cost_per_point, const DeviceMo
   const Axis whole = step->loops[0].axis;
   const int64_t parts = std::min<int64_t>((wanted + tasks - 1) / tasks, whole.extent);
   // Chunks are whole cache lines, whatever the element type. Rows that a work-group reduces are lines of their own.
-  auto* const tile = step->As<movement::RegisterTile>();
   const bool lanes_of_tile = tile != nullptr && tile->lane_axis == whole.id;
-  const int items = StrategyOf(device).items_of_a_row;
   int64_t together = step->reduction && items > 1 ? std::max(1, device.work_group_size / items) : 64;
+  if (in_a_group > 1) together = 1;
   if (lanes_of_tile) together = std::max<int64_t>(together, device.vector_bytes / 4);  // a tile's vectors stay whole
   int64_t chunk = ((whole.extent + parts - 1) / parts + together - 1) / together * together;
   // One limit cannot end a chunk both where the loop ended and where its own limit did.

@@ -111,5 +111,26 @@ TEST(MoveLoopsToGrid, TasksFollowTheDevice) {
   EXPECT_EQ(tasks(2, 64, 1e11), tasks(2, 64, 3e11)) << "a measured rate may not change what is built";
 }
 
+// The rows of a map are shared out until each unit of a device of work-groups has a task, and no further than leaves a
+// vector for each work-item.
+TEST(MoveLoopsToGrid, TasksLeaveNoWorkItemIdle) {
+  DeviceModel device = testing::GroupDevice();
+  device.vector_bytes = 16;
+  AxisSource axes(0);
+  const te::Axis image = axes.New(64), row = axes.New(16), column = axes.New(64);
+  movement::Step step;
+  for (const te::Axis& axis : {image, row, column}) step.loops.push_back({axis, std::nullopt});
+  const te::Index place = (te::Index(image) * 16 + te::Index(row)) * 64 + te::Index(column);
+  step.body = {te::Load(0, DType::kF32, {place})};
+  step.stores = {{1, place}};
+  step.store_types = {DType::kF32};
+  step.strategy = movement::VectorMap{.axis = column.id};
+  std::vector<te::Axis> grid;
+  ChoiceLog choices;
+  MoveLoopsToGrid(&step, /*cost_per_point=*/1e3, device, &axes, &choices, &grid);
+  ASSERT_EQ(grid.size(), 1u) << "a row of 16 vectors would leave seven in eight of the 128 work-items idle";
+  EXPECT_EQ(grid[0].id, image.id);
+}
+
 }  // namespace
 }  // namespace fusion

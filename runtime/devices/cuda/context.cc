@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <mutex>
+#include <set>
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
@@ -64,6 +66,20 @@ absl::Status CheckRuns(const DeviceFacts& device, const std::string& architectur
                                                     ": compile the model for cuda:", device.architecture()));
 }
 
+namespace {
+
+// The driver destroys a device's primary context with its last user, and takes a third of a second to make another. So
+// a process that had one keeps it.
+void KeepPrimaryContext(const Api& api, DeviceNumber device) {
+  static std::mutex mutex;
+  static auto* const kept = new std::set<DeviceNumber>();
+  const std::lock_guard<std::mutex> lock(mutex);
+  ContextHandle unused = nullptr;
+  if (kept->insert(device).second) api.PrimaryCtxRetain(&unused, device);
+}
+
+}  // namespace
+
 Current::Current(const Context& context) : api_(context.api()) { api_.CtxPushCurrent(context.handle()); }
 
 Current::~Current() {
@@ -84,6 +100,7 @@ absl::StatusOr<std::shared_ptr<Context>> Context::Create() {
   const Api& api = *context->api_;
   RETURN_IF_ERROR(ToStatus(api, api.PrimaryCtxRetain(&context->handle_, context->device_.number),
                            absl::StrCat("cannot use the CUDA device '", context->device_.name, "'")));
+  KeepPrimaryContext(api, context->device_.number);
   const Current current(*context);
   RETURN_IF_ERROR(context->Check(api.StreamCreate(&context->stream_, kStreamNonBlocking), "cannot make a stream"));
   return context;

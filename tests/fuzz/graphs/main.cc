@@ -33,6 +33,7 @@ struct Options {
   std::vector<Mode> modes = AllModes();
   std::vector<std::string> files;
   std::string kind;  // "graphs", "models", "windows", "experts"; empty: all of them
+  std::string target = "cpu";  // of the modes that compile for the CPU
   bool print = false, shrink = true;
   RunSettings settings;
   GraphLimits limits;
@@ -54,10 +55,11 @@ bool FailsAlike(const Checked& checked, const Failure& failure) {
   });
 }
 
-Case ShrinkCase(const Case& failed, const Failure& failure, RunSettings settings) {
+Case ShrinkCase(const Case& failed, const Failure& failure, const Options& options) {
+  RunSettings settings = options.settings;
   settings.quick = false;
   std::vector<Mode> modes;
-  for (const Mode& mode : AllModes()) {
+  for (const Mode& mode : options.modes) {
     if (mode.name == failure.mode) modes.push_back(mode);
   }
   const auto fail = [&](const std::vector<Case>& candidates) {
@@ -82,13 +84,14 @@ void Report(const Case& failed, const std::vector<Failure>& failures, const Opti
   if (absl::StartsWith(failed.name, "seed ")) {
     std::cout << "; again: graph_fuzz --seed " << failed.name.substr(5) << " --count 1"
               << (options.kind.empty() ? "" : absl::StrCat(" --kind ", options.kind))
+              << (options.target == "cpu" ? "" : absl::StrCat(" --target ", options.target))
               << (options.settings.isa.empty() ? "" : absl::StrCat(" --isa ", options.settings.isa))
               << (options.limits.max_nodes == GraphLimits().max_nodes
                       ? ""
                       : absl::StrCat(" --max-nodes ", options.limits.max_nodes))
               << "\n";
   }
-  std::cout << Text(options.shrink ? ShrinkCase(failed, failures[0], options.settings) : failed) << std::endl;
+  std::cout << Text(options.shrink ? ShrinkCase(failed, failures[0], options) : failed) << std::endl;
 }
 
 absl::StatusOr<Case> ReadCase(const std::string& path) {
@@ -209,6 +212,9 @@ void AddFlags(CLI::App* app, Options* options, std::vector<std::string>* modes) 
       ->delimiter(',')
       ->allow_extra_args(false)  // what follows is a file
       ->check(CLI::IsMember(ModeNames()));
+  app->add_option("--target", options->target, "compile for this instead of the CPU: cuda:sm_90, opencl, cuda-shim");
+  app->add_option("--bundles", options->settings.bundles,
+                  "keep bundles below this folder; where they are there, run them and compile nothing");
   app->add_option("--isa", options->settings.isa, "instruction set to compile for (default: this machine's)");
   app->add_flag("--quick", options->settings.quick,
                 "one compiled mode for each graph, in turn, and little optimisation");
@@ -235,6 +241,9 @@ int Main(int argc, char** argv) {
     for (const Mode& mode : AllModes()) {
       if (std::count(modes.begin(), modes.end(), mode.name) > 0) options.modes.push_back(mode);
     }
+  }
+  for (Mode& mode : options.modes) {
+    if (!mode.planner.empty() && mode.target == "cpu") mode.target = options.target;
   }
   options.limits.max_nodes = std::max(options.limits.max_nodes, options.limits.min_nodes);
   return Run(options);

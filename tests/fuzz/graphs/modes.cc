@@ -136,6 +136,7 @@ std::vector<std::vector<std::optional<Outputs>>> RunGraphs(const std::vector<ecg
   conformance::RunOptions options;
   options.deadline_s = kDeadlineSeconds;
   options.isa = settings.isa;
+  options.bundles = settings.bundles;
   options.repeats = true;
   if (settings.quick) options.compiler_flags = {"-O1"};
   for (auto& [target, jobs] : by_target) {

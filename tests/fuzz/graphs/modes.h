@@ -16,7 +16,7 @@ struct Mode {
   std::string planner;  // empty: only runs passes and the interpreter
   std::string math;     // "fast", "strict"
   std::string form = "";  // the whole graph is one kernel in this form of its schedule (one_kernel.h)
-  std::string target = "cpu";  // or "dsa", the simulated accelerator
+  std::string target = "cpu";  // or "dsa", the simulated accelerator, or as in RunOptions
 };
 
 // passes-strict, passes-fast: simplify and rewrite, then interpret. unfused, fused, fused-strict: compile and run.
@@ -34,6 +34,7 @@ struct RunSettings {
   // Each graph goes through only one of the compiled modes, in turn, and clang optimises little. Chains of windows also
   // go through one of the modes with a form.
   bool quick = false;
+  std::string bundles;  // conformance::RunOptions::bundles
   std::string isa;     // "avx2"; empty: the widest that this machine has
 };
 

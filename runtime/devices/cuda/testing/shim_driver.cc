@@ -178,6 +178,9 @@ int cuMemAlloc_v2(unsigned long long* memory, size_t size_bytes) {
   *memory = reinterpret_cast<unsigned long long>(data);
   return kOk;
 }
+int cuMemHostRegister_v2(void*, size_t, unsigned) { return kOk; }
+int cuMemHostUnregister(void*) { return kOk; }
+
 int cuMemFree_v2(unsigned long long memory) {
   free(reinterpret_cast<void*>(memory));
   return kOk;
