@@ -9,6 +9,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
 #include "compiler/backends/cpu/toolchain/clang_toolchain.h"
 #include "compiler/backends/cuda/testing/shim_toolchain.h"
 #include "compiler/backends/cuda/toolchain/nvrtc_toolchain.h"
@@ -104,9 +105,10 @@ Outputs RunBundle(const std::string& path, const std::vector<Tensor>& inputs, bo
 }
 
 bool OnGpu(const std::string& target) { return absl::StartsWith(target, "cuda:"); }
+bool OnShim(const std::string& target) { return absl::StartsWith(target, "cuda-shim"); }
 
 absl::StatusOr<std::unique_ptr<Toolchain>> MakeToolchain(const RunOptions& options) {
-  if (options.target == "cuda-shim") RETURN_IF_ERROR(UseCudaShimDriver());
+  if (OnShim(options.target)) RETURN_IF_ERROR(UseCudaShimDriver());
   ClangToolchainOptions clang;
   clang.more_flags = options.compiler_flags;
   std::vector<std::unique_ptr<LocalToolchain>> toolchains;
@@ -126,6 +128,9 @@ absl::StatusOr<std::unique_ptr<Toolchain>> MakeToolchain(const RunOptions& optio
 
 absl::StatusOr<DeviceModel> DeviceFor(const RunOptions& options) {
   if (OnGpu(options.target)) return StoredDevice(options.target);
+  if (absl::string_view architecture = options.target; absl::ConsumePrefix(&architecture, "cuda-shim:")) {
+    return StoredDevice(absl::StrCat("cuda:", architecture));
+  }
   if (options.target == "opencl") return OpenClDevice(options.group);
   if (options.target == "dsa") return *DsaDeviceOf("dsa");
   return options.target == "cuda-shim" ? CudaDevice() : HostDevice(options.isa);

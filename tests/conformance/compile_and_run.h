@@ -13,7 +13,8 @@
 namespace fusion::conformance {
 
 struct RunOptions {
-  std::string target = "cpu";  // or "opencl", "dsa", "cuda-shim" (CUDA text as C++ on this CPU), "cuda:sm_90" (on this GPU)
+  std::string target = "cpu";  // or "opencl", "dsa", "cuda-shim" (CUDA text as C++ on this CPU, for a
+  // small device, or as in "cuda-shim:sm_90" for a stored one), "cuda:sm_90" (on this GPU)
   std::string isa;             // cpu: "avx2" on a machine that has more; empty: the widest
   int group = 1;               // opencl: work-items that share a task
   // Each bundle also runs twice on two threads in one session and must give the same bytes: results must not depend on

@@ -57,7 +57,7 @@ std::vector<absl::StatusOr<Outputs>> RunCases(const std::vector<TestCase>& cases
 std::vector<Mode> CompiledModes() {
   auto mode = [](const std::string& name, const std::string& planner) {
     return Mode{name, [planner](const std::vector<TestCase>& cases, const ModeOptions& options) {
-                  if (options.target == "cpu" || options.target == "opencl" || options.target == "cuda-shim" ||
+                  if (options.target == "cpu" || options.target == "opencl" || absl::StartsWith(options.target, "cuda-shim") ||
                       options.target == "dsa" || absl::StartsWith(options.target, "cuda:")) {
                     return RunCases(cases, planner, options);
                   }
