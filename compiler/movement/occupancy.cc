@@ -104,7 +104,8 @@ double RegisterTileRegisters(const Step& step, const RegisterTile& tile, int lan
   const int64_t vectors = tile.outer_count, rows = tile.row_count;
   const int64_t loaded = vectors * lanes + (rows > 1 ? rows : 0);
   int64_t unrolled = tile.unroll;
-  if (unrolled == 1 && trips <= kShortReduction) unrolled = std::min(trips, std::max(kUnrolled, kLoadedAtOnce / loaded));
+  if (unrolled == 1 && trips <= kShortReduction)
+    unrolled = std::min(trips, std::max(kUnrolled, kLoadedAtOnce / loaded));
   return kFunction + static_cast<double>(rows * vectors * lanes + unrolled * loaded);
 }
 

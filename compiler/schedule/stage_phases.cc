@@ -109,9 +109,9 @@ void AddEmptyPhase(const Nest& nest, KernelDraft* draft) {
   draft->kernel.phases.push_back(std::move(phase));
 }
 
-// On a device of work-groups: makes a product of few rows or columns, which is no threadgroup tile, a sum along rows that
-// neighbouring work-items share. As register tiles of single work-items it would leave most of the device idle, and
-// neighbours would read far from each other. Returns false, and changes nothing, where that is not possible.
+// On a device of work-groups: makes a product of few rows or columns, which is no threadgroup tile, a sum along rows
+// that neighbouring work-items share. As register tiles of single work-items it would leave most of the device idle,
+// and neighbours would read far from each other. Returns false, and changes nothing, where that is not possible.
 bool ShareRows(KernelDraft* draft, Nest* nest) {
   const int items = draft->target.items_of_a_row;
   if (items == 1 || !nest->reduction || nest->body[0]->kind != te::ScalarKind::kOp ||

@@ -132,7 +132,8 @@ TEST(StagePhases, WorkItemsShareTheRowsOfAProductOfFewRows) {
 })";
   const ScheduledFusionBlock shared = Schedule(kProduct, {}, GroupDevice());
   ASSERT_EQ(shared.kernel.phases.size(), 1u) << movement::Print(shared.kernel);
-  EXPECT_EQ(Strategies(shared.kernel.phases[0]), std::vector<std::string>{"row_reduction"}) << movement::Print(shared.kernel);
+  EXPECT_EQ(Strategies(shared.kernel.phases[0]), std::vector<std::string>{"row_reduction"})
+      << movement::Print(shared.kernel);
   EXPECT_GE(shared.kernel.phases[0].tasks(), 2 * GroupDevice().parallel_units);
   ASSERT_EQ(shared.kernel.packs.size(), 1u);
   EXPECT_TRUE(Schedule(kProduct).kernel.phases.at(0).steps[0].Is<movement::RegisterTile>());

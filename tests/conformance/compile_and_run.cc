@@ -206,7 +206,7 @@ std::vector<Outputs> CompileAndRun(std::vector<CompileJob> jobs, const std::func
     jobs[j].bundle_path = absl::StrCat(folder, "/", j, ".fusion");
     jobs[j].options.target = device->kind;
   }
-  const std::vector<absl::Status> compiled = compiled_before          ? FoundBefore(jobs)
+  const std::vector<absl::Status> compiled = compiled_before         ? FoundBefore(jobs)
                                              : OnGpu(options.target) ? CompiledApart(jobs, *device, toolchain->get())
                                                                      : Compiled(jobs, *device, toolchain->get());
   // An OpenCL driver loads its library before it builds its first program; PoCL takes a second for that. A GPU's driver

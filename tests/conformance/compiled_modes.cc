@@ -56,16 +56,17 @@ std::vector<absl::StatusOr<Outputs>> RunCases(const std::vector<TestCase>& cases
 
 std::vector<Mode> CompiledModes() {
   auto mode = [](const std::string& name, const std::string& planner) {
-    return Mode{name, [planner](const std::vector<TestCase>& cases, const ModeOptions& options) {
-                  if (options.target == "cpu" || options.target == "opencl" || absl::StartsWith(options.target, "cuda-shim") ||
-                      options.target == "dsa" || absl::StartsWith(options.target, "cuda:")) {
-                    return RunCases(cases, planner, options);
-                  }
-                  return std::vector<absl::StatusOr<Outputs>>(
-                      cases.size(), absl::InvalidArgumentError(absl::StrCat(
-                                        "no target '", options.target,
-                                        "' here, only cpu, opencl, cuda-shim, cuda:ARCHITECTURE and dsa")));
-                }};
+    return Mode{
+        name, [planner](const std::vector<TestCase>& cases, const ModeOptions& options) {
+          if (options.target == "cpu" || options.target == "opencl" || absl::StartsWith(options.target, "cuda-shim") ||
+              options.target == "dsa" || absl::StartsWith(options.target, "cuda:")) {
+            return RunCases(cases, planner, options);
+          }
+          return std::vector<absl::StatusOr<Outputs>>(
+              cases.size(),
+              absl::InvalidArgumentError(absl::StrCat(
+                  "no target '", options.target, "' here, only cpu, opencl, cuda-shim, cuda:ARCHITECTURE and dsa")));
+        }};
   };
   return {mode("unfused", "none"), mode("fused", "dnnfusion")};
 }

@@ -19,7 +19,7 @@ TEST(CudaProbe, RatesFollowFromTheDriversFacts) {
   EXPECT_EQ(model->parallel_units, 2);
   EXPECT_EQ(model->product_library, "cuBLASLt 13.0.0");
   EXPECT_EQ(model->convolution_library, "cuDNN 9.1.0");
-  EXPECT_EQ(model->persistent_groups, 4);                                  // 2 per multiprocessor of sm_90
+  EXPECT_EQ(model->persistent_groups, 4);  // 2 per multiprocessor of sm_90
   EXPECT_EQ(model->unit_limits.registers, 65536);
   EXPECT_EQ(model->unit_limits.shared_bytes, 100 << 10);
   EXPECT_EQ(model->unit_limits.reserved_bytes, 1024);

@@ -238,11 +238,12 @@ int main(int argc, char** argv) {
   const absl::StatusOr<std::string> text = run();
   if (!text.ok()) {
     const bool driver = absl::IsFailedPrecondition(text.status()) && (kind == "cuda" || kind == "opencl");
-    std::fprintf(stderr, "%s%s%s\n", job.c_str(), text.status().ToString().c_str(),
-                 driver ? "; this process is confined: if `fusionctl bench` runs such a bundle on this machine, the driver "
-                          "needs what it may not do here, and a worker with --unconfined, which lets all who submit do "
-                          "what its user may, does without"
-                        : "");
+    std::fprintf(
+        stderr, "%s%s%s\n", job.c_str(), text.status().ToString().c_str(),
+        driver ? "; this process is confined: if `fusionctl bench` runs such a bundle on this machine, the driver "
+                 "needs what it may not do here, and a worker with --unconfined, which lets all who submit do "
+                 "what its user may, does without"
+               : "");
     return 1;
   }
   std::printf("%s\n", text->c_str());

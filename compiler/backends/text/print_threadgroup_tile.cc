@@ -152,8 +152,9 @@ class ThreadgroupTilePrinter {
     by_column_ = first_by_row ? &second : &first;
     row_of_ = PositionText(AxisText(tile.row_axis), "item_row", tile.item_rows, "r", product_.rows,
                            TogetherOf(*by_row_, tile.row_axis, tile.rows, product_.fragments(), shape.lanes));
-    column_of_ = PositionText(AxisText(tile.column_axis), "item_column", tile.item_columns, "c", product_.columns,
-                              TogetherOf(*by_column_, tile.column_axis, tile.columns, product_.fragments(), shape.lanes));
+    column_of_ =
+        PositionText(AxisText(tile.column_axis), "item_column", tile.item_columns, "c", product_.columns,
+                     TogetherOf(*by_column_, tile.column_axis, tile.columns, product_.fragments(), shape.lanes));
     type_ = by_row_->dtype == DType::kF16 ? "f16" : "tf32";
     for (const movement::Step& shared_copy : tile.shared_copies) {
       if (const auto run = RunOf(shared_copy); run && product_.from_memory) runs_[&shared_copy] = *run;

@@ -47,8 +47,8 @@ int64_t Parts(te::Te te, const DeviceModel& device) {
   const int64_t tile = kResultsPerItem * device.work_group_size, tiles = (results + tile - 1) / tile;
   const int64_t extent = Longest(&*te.reduction).extent, terms = PointsOf(te.reduction->axes);
   int64_t parts = 1;
-  while (2 * parts * tiles <= kGroupsOfAUnit * device.parallel_units && 2 * parts <= kMostParts && extent % (2 * parts) == 0 &&
-         extent / (2 * parts) >= kMinAlong && terms / (2 * parts) >= kMinPart) {
+  while (2 * parts * tiles <= kGroupsOfAUnit * device.parallel_units && 2 * parts <= kMostParts &&
+         extent % (2 * parts) == 0 && extent / (2 * parts) >= kMinAlong && terms / (2 * parts) >= kMinPart) {
     parts *= 2;
   }
   return parts;

@@ -20,7 +20,8 @@
 namespace fusion {
 namespace {
 
-// The work of a task that takes about as long as a launch, in that worth sharing: its reads and writes of memory count most.
+// The work of a task that takes about as long as a launch, in that worth sharing: its reads and writes of memory count
+// most.
 constexpr double kWorthALaunch = 0.25;
 
 using te::Axis;

@@ -2,8 +2,6 @@
 
 #include <gtest/gtest.h>
 
-#include "absl/strings/str_format.h"
-
 #include <cstdint>
 
 #include "absl/strings/str_format.h"
@@ -113,7 +111,10 @@ TEST(TaskGrid, FewShortTasksAreBetterThanLaunches) {
   %%1[i0<32]: f32 = sum.f32(i1<%1$d) %%0[i0, i1]
   %%2[i2<32, i3<%1$d]: f32 = div(%%0[i2, i3], %%1[i2])
   return %%2
-})", columns), {}, testing::GroupDevice()).kernel.phases.size();
+})",
+                                    columns),
+                    {}, testing::GroupDevice())
+        .kernel.phases.size();
   };
   ASSERT_GT(testing::GroupDevice().parallel_units, 32);
   EXPECT_EQ(phases(768), 1u);

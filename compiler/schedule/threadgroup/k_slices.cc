@@ -14,8 +14,8 @@ constexpr int64_t kRowPadBytes = 16;
 
 int64_t BlockColumns(const Multiplier& by) { return movement::FragmentProduct::kBlockBytes / DTypeBytes(by.dtype); }
 
-// Is a row of the K-slice a row or column of the operand, else a step of its depth? Then vectors of the depth are copied
-// and loaded whole.
+// Is a row of the K-slice a row or column of the operand, else a step of its depth? Then vectors of the depth are
+// copied and loaded whole.
 bool RowsOfOperand(const Multiplier& by, bool along_k_slice) { return by.product.fragments() || along_k_slice; }
 
 // Elements between the starts of two rows of a K-slice.

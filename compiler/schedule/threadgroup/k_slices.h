@@ -1,6 +1,6 @@
 // How the K-slices of a product's operands lie in a work-group's shared memory (threadgroup_tile.h), and in which order
-// they are copied there: along the reduction or along the operand, with padding against bank conflicts, or in layout blocks where the device
-// multiplies them where they lie.
+// they are copied there: along the reduction or along the operand, with padding against bank conflicts, or in layout
+// blocks where the device multiplies them where they lie.
 #ifndef FUSION_COMPILER_SCHEDULE_THREADGROUP_K_SLICES_H_
 #define FUSION_COMPILER_SCHEDULE_THREADGROUP_K_SLICES_H_
 

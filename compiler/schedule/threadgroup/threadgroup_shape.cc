@@ -99,7 +99,8 @@ bool MovesWith(const Scalar& s, const te::Axis& axis) {
 std::vector<ThreadgroupShape> RankThreadgroupShapes(int64_t rows, int64_t columns, int64_t batches, int64_t k_slice,
                                                     int buffers, const DeviceModel& device, const Multiplier& by,
                                                     int work_group_size) {
-  const std::vector<int> sizes = work_group_size > 0 ? std::vector<int>{work_group_size} : GroupSizes(device, by.product);
+  const std::vector<int> sizes =
+      work_group_size > 0 ? std::vector<int>{work_group_size} : GroupSizes(device, by.product);
   const movement::FragmentProduct& one = by.product;
   const double units = std::max(1, device.parallel_units);
   // Registers of a work-item, one element each, for accumulators and for what is multiplied next.
@@ -123,8 +124,8 @@ std::vector<ThreadgroupShape> RankThreadgroupShapes(int64_t rows, int64_t column
                                                    (r * one.rows + c * one.columns) / one.work_items
                                              : movement::SharedLoadOps(r, lanes) + movement::SharedLoadOps(c, lanes);
         const auto depth = static_cast<double>(k_slice);
-        // What a work-item executes for a K-slice, and the time of a unit for those that it runs at once, in FMAs of
-        // one work-item of the device's own group.
+        // The operations of a work-item for a K-slice, and the time of a unit for those that it runs at once, in FMAs
+        // of one work-item of the device's own group.
         const double item = depth * (results * by.fmas + loads +
                                      kStagedElement * static_cast<double>(height + width) / work_group_size);
         const double of_unit = std::ceil(tasks / units);

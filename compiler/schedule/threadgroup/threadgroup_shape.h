@@ -28,8 +28,8 @@ struct ThreadgroupShape {
 
 // Ranks shapes for `batches` products of `rows` × `columns` results, with `buffers` K-slices of `k_slice` reduction
 // steps in shared memory at once. Returns at most a few shapes that fit a work-group's shared memory, best first. A
-// larger tile loads less, but leaves units of the device idle where there are too few tiles. `work_group_size`: of other
-// tiles of the kernel; 0: the shape may choose it.
+// larger tile loads less, but leaves units of the device idle where there are too few tiles. `work_group_size`: of
+// other tiles of the kernel; 0: the shape may choose it.
 std::vector<ThreadgroupShape> RankThreadgroupShapes(int64_t rows, int64_t columns, int64_t batches, int64_t k_slice,
                                                     int buffers, const DeviceModel& device, const Multiplier& by = {},
                                                     int work_group_size = 0);

@@ -46,8 +46,7 @@ TEST(RankThreadgroupShapes, LargerGroupsWhereAUnitHasRoomForThem) {
   DeviceModel device = Device(64, 48 << 10, 100);
   const auto sizes = [&](int work_group_size) {
     std::set<int> sizes;
-    for (const ThreadgroupShape& shape :
-         RankThreadgroupShapes(128, 768, 1, 16, 2, device, {}, work_group_size)) {
+    for (const ThreadgroupShape& shape : RankThreadgroupShapes(128, 768, 1, 16, 2, device, {}, work_group_size)) {
       sizes.insert(shape.item_rows * shape.item_columns);
     }
     return sizes;

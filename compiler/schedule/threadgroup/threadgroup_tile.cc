@@ -132,9 +132,9 @@ class GroupTiler {
     by_ = ChooseMultiplier();
     slice_ = ChooseSlice();
     buffers_ = ChooseBuffers();
-    const std::vector<ThreadgroupShape> shapes = RankThreadgroupShapes(
-        row_.results, column_.results, PointsOf(batch_), slice_, buffers_, in_task_ ? UnitOf(device_) : device_, by_,
-        GroupOfOtherTiles());
+    const std::vector<ThreadgroupShape> shapes =
+        RankThreadgroupShapes(row_.results, column_.results, PointsOf(batch_), slice_, buffers_,
+                              in_task_ ? UnitOf(device_) : device_, by_, GroupOfOtherTiles());
     if (shapes.empty()) return Refusal("no K-slices of the operands fit the shared memory of a work-group");
     shape_ = shapes[choices_->Pick("shape", shapes, [](const ThreadgroupShape& one) {
       return absl::StrCat(one.rows, "x", one.columns, " by ", one.item_rows, "x", one.item_columns);
@@ -228,7 +228,8 @@ class GroupTiler {
     const int own = std::max(device_.work_group_size, by_.product.work_items);
     bool others = in_task_;
     for (const movement::Phase& phase : kernel_->phases) {
-      movement::VisitSteps(phase, [&](const movement::Step& s) { others = others || s.Is<movement::ThreadgroupTile>(); });
+      movement::VisitSteps(phase,
+                           [&](const movement::Step& s) { others = others || s.Is<movement::ThreadgroupTile>(); });
     }
     return others ? std::max(own, movement::WorkItems(*kernel_, device_.work_group_size)) : 0;
   }

@@ -17,8 +17,9 @@ constexpr double kStreamsTie = 1.3;
 // A shape that the port model estimates slower than the best by more than this factor is not worth a measurement.
 constexpr double kWorthTrying = 1.25;
 constexpr size_t kMostShapes = 12;
-// Rows of a tile, and of one that a single work-item computes: a device of work-groups needs many, whose neighbours read
-// and write neighbouring vectors, so that such a tile is one vector wide, and high only where rows share what they read.
+// Rows of a tile, and of one that a single work-item computes: a device of work-groups needs many, whose neighbours
+// read and write neighbouring vectors, so that such a tile is one vector wide, and high only where rows share what they
+// read.
 constexpr int kMostRows = 28, kRowsOfAnItem = 4;
 
 }  // namespace

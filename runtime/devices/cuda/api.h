@@ -51,7 +51,7 @@ inline constexpr int kCaptureThreadLocal = 1;
   F(FuncGetAttribute, cuFuncGetAttribute, (int* value, int attribute, FunctionHandle function))                      \
   F(MemAlloc, cuMemAlloc_v2, (DevicePointer * memory, size_t size_bytes))                                            \
   F(MemFree, cuMemFree_v2, (DevicePointer memory))                                                                   \
-  F(MemHostRegister, cuMemHostRegister_v2, (void* memory, size_t size_bytes, unsigned flags))                         \
+  F(MemHostRegister, cuMemHostRegister_v2, (void* memory, size_t size_bytes, unsigned flags))                        \
   F(MemHostUnregister, cuMemHostUnregister, (void* memory))                                                          \
   F(MemsetD8, cuMemsetD8_v2, (DevicePointer memory, unsigned char value, size_t size_bytes))                         \
   F(MemcpyHtoD, cuMemcpyHtoD_v2, (DevicePointer to, const void* from, size_t size_bytes))                            \

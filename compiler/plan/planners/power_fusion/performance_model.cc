@@ -47,7 +47,8 @@ double EstimateNs(const Gir& gir, const DeviceModel& device) {
   for (const double of_phase : operations) computing += of_phase / device.fma_f32_flops_per_s / parallel * waves;
   // A kernel's operands come from outside the caches of its own (compiler/movement/cost.h).
   const double bytes = moved.Dram(device);
-  const double moving = bytes > 0 ? LinesShare(gir, device) * bytes / device.CopyBandwidth(4 * bytes) / MemoryUnits(device, units) : 0;
+  const double moving =
+      bytes > 0 ? LinesShare(gir, device) * bytes / device.CopyBandwidth(4 * bytes) / MemoryUnits(device, units) : 0;
   const double exchanging =
       moved.exchanged > 0 ? moved.exchanged / device.ReadBandwidth(moved.unit_bytes) / parallel : 0;
   const double waiting =
