@@ -120,6 +120,17 @@ absl::Status CheckMeasureProgram(const std::string& program, const std::string& 
                    "start a worker that only builds (--kinds=none)"));
 }
 
+// A driver that does not start where measurements are confined would fail each of them.
+absl::Status CheckStartsConfined(const std::string& program, const std::string& kind, const ConfinementLevel& level) {
+  if (kind != "cuda" || !level.seccomp) return absl::OkStatus();
+  ASSIGN_OR_RETURN(const ChildResult child, RunChild({program, "--start-driver", "--confine", kind}, {}));
+  if (child.ok()) return absl::OkStatus();
+  return absl::FailedPreconditionError(
+      absl::StrCat("the driver of '", kind, "' does not start in a process that is confined as measurements are (",
+                   child.Describe(), "): ", LastWords(child.stderr_text),
+                   "; --unconfined does without, and lets all who submit do what this user may"));
+}
+
 // `level`: what confines the compilers; with seccomp false, nothing does.
 ClangToolchainOptions ClangOptions(const WorkerOptions& options, const ConfinementLevel& level) {
   ClangToolchainOptions clang;
@@ -236,6 +247,7 @@ absl::Status OfferMeasurements(const WorkerOptions& options, const ConfinementLe
                    options.device_model.empty()
                        ? Probe(kind, options, own == offer->toolchains.end() ? "" : (*own)->version())
                        : ReadDeviceModel(options.device_model, kind));
+  if (options.device_model.empty()) RETURN_IF_ERROR(CheckStartsConfined(measure.program, kind, level));
   offer->lease.info.set_device_model_json(DeviceModelToJson(model));
   offer->lease.info.add_measure_kinds(kind);
   options.log({LogLevel::kInfo,
@@ -338,6 +350,7 @@ absl::StatusOr<DeviceModel> DescribeDevice(const WorkerOptions& options) {
   absl::StatusOr<DeviceModel> model = Probe(kind, options, toolchain);
   probed.Notify();
   holder.join();
+  if (model.ok()) RETURN_IF_ERROR(CheckStartsConfined(MeasureProgram(options), kind, LevelOf(options)));
   return model;
 }
 

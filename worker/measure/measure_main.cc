@@ -22,6 +22,8 @@
 #include "runtime/base/status_macros.h"
 #include "runtime/base/steady_clock.h"
 #include "runtime/devices/cpu/thread_pool.h"
+#include "runtime/devices/cuda/context.h"
+#include "runtime/devices/opencl/context.h"
 #include "runtime/loader/session.h"
 #include "worker/measure/cache_flush.h"
 #include "worker/measure/confine.h"
@@ -163,12 +165,18 @@ absl::StatusOr<std::string> MeasureKernels(const std::vector<std::string>& paths
   return SummariesToJson(summaries);
 }
 
+absl::Status StartDriver(const std::string& kind) {
+  if (kind == "cuda") return cuda::Context::Create().status();
+  if (kind == "opencl") return opencl::FindDevices().status();
+  return absl::OkStatus();
+}
+
 }  // namespace
 }  // namespace fusion
 
 int main(int argc, char** argv) {
   int threads = 1;
-  enum class What { kKernels, kTimeModels, kVerifyModel, kTimePlans } what = What::kKernels;
+  enum class What { kKernels, kTimeModels, kVerifyModel, kTimePlans, kStartDriver } what = What::kKernels;
   std::string kind = "cpu";  // of the bundles
   std::string job;           // for people: process lists and this program's last words name it
   std::string sentinel;
@@ -185,6 +193,8 @@ int main(int argc, char** argv) {
       what = What::kVerifyModel;
     } else if (std::strcmp(argv[i], "--plans") == 0) {
       what = What::kTimePlans;
+    } else if (std::strcmp(argv[i], "--start-driver") == 0) {
+      what = What::kStartDriver;
     } else if (std::strcmp(argv[i], "--canaries") == 0) {
       canaries = true;
     } else if (std::strcmp(argv[i], "--sentinel") == 0) {
@@ -202,7 +212,7 @@ int main(int argc, char** argv) {
       paths.emplace_back(argv[i]);
     }
   }
-  const size_t bundles = what == What::kTimePlans ? 1 : 2;
+  const size_t bundles = what == What::kStartDriver ? 0 : what == What::kTimePlans ? 1 : 2;
   if (what == What::kKernels ? paths.empty() || threads == 0 : paths.size() != bundles) well_formed = false;
   if (!well_formed) {
     std::fprintf(
@@ -211,6 +221,7 @@ int main(int argc, char** argv) {
         "       fusion-measure --models BUNDLE UNFUSED [--threads N] [--job ID]\n"
         "       fusion-measure --verify BUNDLE REFERENCE [--threads N] [--job ID]\n"
         "       fusion-measure --plans BUNDLE [--threads N] [--job ID]\n"
+        "       fusion-measure --start-driver   (of the kind that --confine names, and nothing else)\n"
         "--confine KIND: what bundles of this kind (cpu, opencl, cuda, dsa) need is all that they can do; none: no "
         "confinement [cpu]\n"
         "--namespaces: with a process of its own for kernels of cpu and dsa, in namespaces of its own\n");
@@ -230,6 +241,9 @@ int main(int argc, char** argv) {
         return fusion::VerifyModel(paths[0], paths[1], threads);
       case What::kTimePlans:
         return fusion::TimePlans(paths[0], threads);
+      case What::kStartDriver:
+        RETURN_IF_ERROR(fusion::StartDriver(kind));
+        return "";
       case What::kKernels:
         break;
     }

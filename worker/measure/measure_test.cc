@@ -123,6 +123,22 @@ TEST(FusionMeasure, VerifiesAModelByItsReference) {
   EXPECT_EQ(json["outputs"][0]["verdict"], "OUTPUT_WRONG") << "the worst comes first";
 }
 
+// With a stand-in for CUDA's driver, which runs on this processor.
+TEST(FusionMeasure, StartsADriverConfined) {
+  const std::vector<std::string> start = {FUSION_MEASURE, "--start-driver", "--confine", "cuda"};
+  std::vector<std::string> on_the_shim = {"/usr/bin/env", "LD_LIBRARY_PATH=" FUSION_CUDA_SHIM_FOLDER};
+  on_the_shim.insert(on_the_shim.end(), start.begin(), start.end());
+  const ChildResult started = RunProgram(on_the_shim);
+  EXPECT_TRUE(started.ok()) << started.Describe() << started.stderr_text;
+  const std::string no_driver = "LD_LIBRARY_PATH=/nowhere";
+  on_the_shim[1] = no_driver;
+  if (const ChildResult absent = RunProgram(on_the_shim); !absent.ok()) {  // a machine may have the real one
+    EXPECT_EQ(absent.exit_code, 1);
+    EXPECT_THAT(absent.stderr_text, testing::HasSubstr("this process is confined")) << absent.stderr_text;
+  }
+  EXPECT_EQ(RunProgram({FUSION_MEASURE, "--start-driver", "a.fusion"}).exit_code, 2);
+}
+
 TEST(FusionMeasure, RefusesWhatIsNoBundle) {
   const std::string path = testing::TempDir() + "/measure_test_bad.fusion";
   std::ofstream(path) << "not a bundle";
