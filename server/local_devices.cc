@@ -118,6 +118,10 @@ std::vector<std::string> LocalDevices::Describe(const std::string& kind, LocalDe
   limits.cancelled = [this] { return stopping_.load(); };
   std::vector<std::string> describe = worker;
   describe.push_back("--describe");
+  // A driver is asked as it will be used.
+  for (const std::string& flag : options_.worker_flags) {
+    if (flag == "--unconfined") describe.push_back(flag);
+  }
   const absl::StatusOr<ChildResult> child = RunChild(describe, limits);
   if (!child.ok()) {
     device->words = std::string(child.status().message());

@@ -135,6 +135,21 @@ TEST_F(LocalDevicesTest, WhatIsNotThereHasAReason) {
   EXPECT_EQ(poll(&unread, 1, 0), 0) << "no worker for a device that is not there";
 }
 
+// A driver may start only where its process is not confined.
+TEST_F(LocalDevicesTest, ADeviceIsDescribedAsItsWorkerWillBe) {
+  const std::string program = Program(
+      "case \"$*\" in *--unconfined*) cat $kind.json ;; *) echo confined >&2; exit 3 ;; esac", "exec sleep 1000");
+  LocalDevices confined(Options(program));
+  confined.Start("unix:/s");
+  EXPECT_EQ(Await(confined, 1, State::kMissing).words, "confined");
+  LocalDevicesOptions options = Options(program);
+  options.worker_flags = {"--log-level", "info", "--unconfined"};
+  LocalDevices free(options);
+  free.Start("unix:/s");
+  EXPECT_EQ(Await(free, 1, State::kFound).words, "a device");
+  EXPECT_THAT(AwaitStarted("opencl"), HasSubstr("--unconfined"));
+}
+
 TEST_F(LocalDevicesTest, ADriverThatHangsCostsItsKindOnly) {
   LocalDevicesOptions options =
       Options(Program("[ $kind = cpu ] && exec cat cpu.json; exec sleep 1000", "exec sleep 1000"));

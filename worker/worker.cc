@@ -11,6 +11,7 @@
 #include <thread>
 #include <utility>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
@@ -126,9 +127,9 @@ absl::Status CheckStartsConfined(const std::string& program, const std::string& 
   ASSIGN_OR_RETURN(const ChildResult child, RunChild({program, "--start-driver", "--confine", kind}, {}));
   if (child.ok()) return absl::OkStatus();
   return absl::FailedPreconditionError(
-      absl::StrCat("the driver of '", kind, "' does not start in a process that is confined as measurements are (",
-                   child.Describe(), "): ", LastWords(child.stderr_text),
-                   "; --unconfined does without, and lets all who submit do what this user may"));
+      absl::StrCat("the driver does not start where measurements are confined (",
+                   LastWords(absl::StripAsciiWhitespace(child.stderr_text)), ", ", child.Describe(),
+                   "); --unconfined does without, where all who submit may do what this user may"));
 }
 
 // `level`: what confines the compilers; with seccomp false, nothing does.
