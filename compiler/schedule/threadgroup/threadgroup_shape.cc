@@ -26,8 +26,9 @@ constexpr double kShareInTask = 0.5;
 // A shape that is slower than the best by more than this factor is not worth a measurement.
 constexpr double kWorthTrying = 1.6;
 constexpr size_t kMostShapes = 6;
-// Registers of a work-item beside its results: operands, addresses, copies on their way.
-constexpr int64_t kOtherRegisters = 48;
+// Registers of a work-item beside its results: operands, addresses, copies on their way. A tile of more work-items than
+// a unit has registers for, with room for what follows the sums, would spill.
+constexpr int64_t kOtherRegisters = 48, kMostOtherRegisters = 96;
 
 // The work-groups of so many work-items with K-slices of `bytes` that a unit runs at once.
 int64_t GroupsAtOnce(int64_t work_items, int64_t results, int64_t bytes, const UnitLimits& unit) {
@@ -113,6 +114,10 @@ std::vector<ThreadgroupShape> RankThreadgroupShapes(int64_t rows, int64_t column
       for (const int c : {8, 4, 2, 1}) {
         const int results = r * c * one.rows * one.columns / one.work_items;
         if (results >= registers) continue;
+        if (device.unit_limits.Known() &&
+            int64_t{work_group_size} * (results + kMostOtherRegisters) > device.unit_limits.registers) {
+          continue;
+        }
         const int64_t height = int64_t{item_rows} * r * one.rows, width = int64_t{item_columns} * c * one.columns;
         const int64_t bytes = DTypeBytes(by.dtype) * buffers *
                               (KSliceElements(by, k_slice, height, true) + KSliceElements(by, k_slice, width, true));

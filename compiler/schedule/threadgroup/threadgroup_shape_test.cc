@@ -55,6 +55,8 @@ TEST(RankThreadgroupShapes, LargerGroupsWhereAUnitHasRoomForThem) {
   device.unit_limits = {65536, 200 << 10, 1024, 2048, 32};
   EXPECT_GT(*sizes(0).rbegin(), 64);
   EXPECT_EQ(sizes(128), std::set<int>{128}) << "other tiles of the kernel have chosen";
+  device.unit_limits.registers = 64 * 128;
+  EXPECT_EQ(sizes(0), std::set<int>{64}) << "more would spill";
 }
 
 // A slice is waited for, however little is computed with it, so that few tiles are no faster when they are smaller.
