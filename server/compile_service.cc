@@ -100,6 +100,11 @@ class Watch : public grpc::ServerWriteReactor<v1::JobEvent> {
     if (status.ok()) rows = store_->JobEvents(runs_as_, last_seq_, kBatch);
     absl::StatusOr<JobRow> job = store_->FindSubmission(job_id_);
     if (status.ok()) status = job.ok() ? rows.status() : job.status();
+    // A job that ended between the two has its last event since then.
+    if (status.ok() && rows->empty() && IsFinal(job->state)) {
+      rows = store_->JobEvents(runs_as_, last_seq_, kBatch);
+      status = rows.status();
+    }
     if (status.ok() && job->left_seq > 0) OnlyOwn(*job, &*rows);
     absl::MutexLock lock(&mutex_);
     scheduled_ = false;
