@@ -12,6 +12,7 @@
 #include "server/jobs/job_logs.h"
 #include "server/jobs/job_runner.h"
 #include "server/jobs/visible_jobs.h"
+#include "server/jobs/watched_events.h"
 #include "server/list_pages.h"
 #include "server/local_devices.h"
 #include "server/services.h"
@@ -94,22 +95,14 @@ class Watch : public grpc::ServerWriteReactor<v1::JobEvent> {
     }
     constexpr int kBatch = 64;
     const bool closed = jobs_->hub().closed();  // asked without our lock, since the hub calls Wake with its lock held
-    absl::Status status = Subscribe();
-    // The events first: if the submission leaves the job between the two, `job` says which of them are not its own.
-    absl::StatusOr<std::vector<JobEventRow>> rows = std::vector<JobEventRow>();
-    if (status.ok()) rows = store_->JobEvents(runs_as_, last_seq_, kBatch);
-    absl::StatusOr<JobRow> job = store_->FindSubmission(job_id_);
-    if (status.ok()) status = job.ok() ? rows.status() : job.status();
-    // A job that ended between the two has its last event since then.
-    if (status.ok() && rows->empty() && IsFinal(job->state)) {
-      rows = store_->JobEvents(runs_as_, last_seq_, kBatch);
-      status = rows.status();
-    }
-    if (status.ok() && job->left_seq > 0) OnlyOwn(*job, &*rows);
+    const absl::Status subscribed = Subscribe();
+    absl::StatusOr<WatchedEvents> watched = subscribed.ok() ? ReadWatched(store_, runs_as_, job_id_, last_seq_, kBatch)
+                                                            : absl::StatusOr<WatchedEvents>(subscribed);
+    if (watched.ok() && watched->job.left_seq > 0) OnlyOwn(watched->job, &watched->events);
     absl::MutexLock lock(&mutex_);
     scheduled_ = false;
-    if (!status.ok()) return FinishLocked(ToGrpc(status));
-    for (const JobEventRow& row : *rows) {
+    if (!watched.ok()) return FinishLocked(ToGrpc(watched.status()));
+    for (const JobEventRow& row : watched->events) {
       v1::JobEvent event;
       event.ParseFromString(row.event);
       event.set_seq(row.seq);
@@ -121,7 +114,7 @@ class Watch : public grpc::ServerWriteReactor<v1::JobEvent> {
       ready_.pop_front();
       writing_ = true;
       StartWrite(&current_);
-    } else if (IsFinal(job->state)) {
+    } else if (IsFinal(watched->job.state)) {
       FinishLocked(grpc::Status::OK);
     } else if (closed) {
       FinishLocked(grpc::Status(grpc::StatusCode::UNAVAILABLE,
