@@ -1,4 +1,4 @@
-// What a watch of a job reads next.
+// ReadWatched: the next events of a job for one who watches it.
 #ifndef FUSION_SERVER_JOBS_WATCHED_EVENTS_H_
 #define FUSION_SERVER_JOBS_WATCHED_EVENTS_H_
 
