@@ -178,12 +178,7 @@ class Estimator {
       Accesses accesses = accesses_[p];
       for (size_t other = p + 1; other < range.end; ++other) Add(accesses_[other], &accesses);
       phase.traffic = TrafficOf(kernel_, accesses, device_);
-      double groups = call != nullptr ? device_.parallel_units : 0;
-      for (size_t other = p; other < range.end && call == nullptr; ++other) {
-        const int work_items = WorkItems(kernel_, device_.work_group_size);
-        groups += static_cast<double>(WorkGroups(kernel_, kernel_.phases[other], work_items));
-      }
-      phase.memory_units = MemoryUnits(device_, groups);
+      phase.memory_units = MemoryUnits(device_, call != nullptr ? device_.parallel_units : GroupsOf(range));
     }
     return phases;
   }
@@ -259,7 +254,8 @@ class Estimator {
     const int64_t private_bytes = LargestPrivateBytes(device_);
     if (private_bytes > 0 && kernel_.scratch_bytes > private_bytes) compute += ScratchSeconds(kernel_, phase, device_);
     if (device_.unit_limits.Known()) {
-      return std::max(compute * GroupsSlowdown(phase, beside, units), SliceSeconds(phase, beside, units));
+      const double at_once = GroupsAtOnce(beside);
+      return std::max(compute * GroupsSlowdown(phase, units, at_once), SliceSeconds(phase, units, at_once));
     }
     const double waves = std::ceil(tasks / units) * units / std::max(1.0, tasks);
     return compute / units * waves;
@@ -267,7 +263,7 @@ class Estimator {
 
   // The time in which a unit with most work-groups waits for the K-slices of its tiles, one after another; those of
   // work-groups that run at once come at the same time.
-  double SliceSeconds(const Phase& phase, const PhaseRange& beside, double units) const {
+  double SliceSeconds(const Phase& phase, double units, double at_once) const {
     double slices = 0;
     for (const Step& step : phase.steps) {
       if (!step.Is<ThreadgroupTile>()) continue;
@@ -276,9 +272,17 @@ class Estimator {
     }
     const double groups = std::max(1.0, static_cast<double>(phase.tasks()));
     const double of_unit = std::ceil(groups / std::min(units, groups));
-    const double waves = std::ceil(of_unit / std::min(of_unit, GroupsAtOnce(beside)));
+    const double waves = std::ceil(of_unit / std::min(of_unit, at_once));
     const double cycle = 2 * kItemsThatFillAUnit / device_.fma_f32_flops_per_s;
     return waves * slices * kSliceLatencyCycles * cycle;
+  }
+
+  // The work-groups of phases that run beside each other.
+  double GroupsOf(const PhaseRange& range) const {
+    const int work_items = WorkItems(kernel_, device_.work_group_size);
+    int64_t groups = 0;
+    for (size_t p = range.first; p < range.end; ++p) groups += WorkGroups(kernel_, kernel_.phases[p], work_items);
+    return static_cast<double>(groups);
   }
 
   // The work-groups of a launch that a unit runs at once.
@@ -290,11 +294,11 @@ class Estimator {
 
   // The part of the phase's computation, at the rate of one full unit, that the unit with most work-groups spends. As
   // many of them as the unit keeps run at once, and few work-items do not fill it.
-  double GroupsSlowdown(const Phase& phase, const PhaseRange& beside, double units) const {
+  double GroupsSlowdown(const Phase& phase, double units, double most_at_once) const {
     const int work_items = WorkItems(kernel_, device_.work_group_size);
     const double groups = std::max(1.0, static_cast<double>(WorkGroups(kernel_, phase, work_items)));
     const double of_unit = std::ceil(groups / std::min(units, groups));
-    const double at_once = std::min(of_unit, GroupsAtOnce(beside));
+    const double at_once = std::min(of_unit, most_at_once);
     return of_unit / groups / std::min(1.0, at_once * work_items / kItemsThatFillAUnit);
   }
 

@@ -163,6 +163,7 @@ TEST(ScheduleFusionBlock, FewTasksOnlyWhereAPlanAsksForTheScratchOfATask) {
     } else {
       EXPECT_GT(scheduled.kernel.phases.size(), 1u);
       // Where the plan asks for a barrier, chunks of the rows may be reduced in front of it.
+      EXPECT_EQ(HasPartials(scheduled), asked) << movement::Print(scheduled.kernel);
       if (!asked) EXPECT_NE(scheduled.reason.find("only 48 independent tasks"), std::string::npos) << scheduled.reason;
     }
   }

@@ -27,8 +27,7 @@ struct RunOptions {
   std::string bundles;
 };
 
-// inputs(j) returns the inputs of jobs[j]. Returns one result
-// per job: its outputs, or the reason why there are none.
+// inputs(j) returns the inputs of jobs[j]. Returns one result per job: its outputs, or the reason why there are none.
 std::vector<absl::StatusOr<std::vector<Tensor>>> CompileAndRun(std::vector<CompileJob> jobs,
                                                                const std::function<std::vector<Tensor>(int)>& inputs,
                                                                const RunOptions& options = {});

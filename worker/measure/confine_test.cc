@@ -41,14 +41,16 @@ TEST(ConfineDeathTest, AddressSpaceMayBeReservedAndMemoryIsLimited) {
   std::atomic<int> number = 0, done = 0;
   std::thread other([&] {
     number = gettid();
-    while (done == 0) usleep(1000);
+    number.notify_one();
+    done.wait(0);
   });
-  while (number == 0) usleep(1000);
+  number.wait(0);
   const std::string path = "/proc/self/task/" + std::to_string(number) + "/comm";
   const int fd = open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0666);
   const bool named = fd >= 0 && write(fd, "named", 5) == 5;
   const bool of_another = open(("/proc/" + std::to_string(getppid()) + "/comm").c_str(), O_WRONLY) >= 0;
   done = 1;
+  done.notify_one();
   other.join();
   _exit(!named ? 2 : of_another ? 3 : 0);
 }
