@@ -16,14 +16,13 @@ Every engine reads and writes memory that is bound once (fusion_run on the calle
 OpenVINO with shared inputs and outputs), and counts subnormal numbers as zero (except TVM, which has no such setting).
 
 --avx2 compares on AVX2, on a machine that has AVX-512, too: bundles are made for avx2.json with this machine's caches,
-and all processes are told that the processor has no more than that (avx2.py).
+and the peers are told that the processor has no more than that (avx2.py).
 
 Needs numpy and at least one peer:  pip install numpy onnxruntime openvino
 """
 import argparse
 import json
 import math
-import os
 import pathlib
 import statistics
 import subprocess
@@ -83,6 +82,7 @@ def parse_arguments():
         parser.error(f"no file {', '.join(absent)}")
     if options.rounds < 1 or min(options.threads) < 1:
         parser.error("--rounds and --threads are at least 1")
+    options.hidden = {}  # the peers' environment; set by --avx2
     return options
 
 
@@ -187,7 +187,7 @@ def compare(model, bundle, threads, options, probe):
             reason = ENGINES[name].available(job)
             if reason is None:
                 try:
-                    processes[name] = EngineProcess(name, job)
+                    processes[name] = EngineProcess(name, job, options.hidden if name != "ours" else {})
                 except EngineError as error:
                     reason = str(error)
             if reason is not None:
@@ -310,9 +310,9 @@ def main():
     with tempfile.TemporaryDirectory() as scratch:
         try:
             if options.avx2:
-                os.environ.update(avx2.environment(scratch))
+                options.hidden = avx2.environment(scratch, [ENGINES[peer].package for peer in options.peers])
                 options.device = options.device or avx2.device(scratch)
-            probe = machine.Probe(scratch)
+            probe = machine.Probe(scratch, level="x86-64-v3" if options.avx2 else "native")
         except (RuntimeError, subprocess.CalledProcessError) as error:
             sys.exit(str(error))
         folder = options.bundles or pathlib.Path(scratch)

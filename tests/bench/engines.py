@@ -17,6 +17,8 @@ import sys
 import time
 from typing import NamedTuple
 
+import avx2
+
 EXPORT = pathlib.Path(__file__).resolve().parents[1] / "models/export.py"
 
 
@@ -212,14 +214,15 @@ class EngineError(RuntimeError):
 
 class EngineProcess:
     """An engine in a child. Calls raise EngineError with what the child said, or that it died or hung. `load_s`: seconds
-    from the file to the first result, packages imported and file in the page cache."""
+    from the file to the first result, packages imported and file in the page cache. `environment`: of the child."""
 
-    def __init__(self, name, job, timeout_s=900):
+    def __init__(self, name, job, environment=None, timeout_s=900):
         context = multiprocessing.get_context("spawn")
         self._pipe, theirs = context.Pipe()
         self._name, self._timeout_s = name, timeout_s
         self._child = context.Process(target=_serve, args=(name, job, theirs), daemon=True)
-        self._child.start()
+        with avx2.applied(environment or {}):
+            self._child.start()
         theirs.close()
         try:
             self.load_s = self._receive()

@@ -156,11 +156,8 @@ class Engine:
         context = multiprocessing.get_context("spawn")
         self._pipe, theirs = context.Pipe()
         self._child = context.Process(target=serve, args=(self._class, theirs), daemon=True)
-        before = dict(os.environ)
-        os.environ.update(self._environment)
-        self._child.start()
-        os.environ.clear()
-        os.environ.update(before)
+        with avx2.applied(self._environment):
+            self._child.start()
         theirs.close()
 
     def ask(self, what, argument=None, timeout_s=120):
@@ -181,7 +178,7 @@ class Engine:
 
 def environment_of_onnxruntime(options, folder):
     environment = {EXACT: "1"} if options.exact else {}
-    return environment | avx2.environment(folder) if options.avx2 else environment
+    return environment | avx2.environment(folder, ["onnxruntime"]) if options.avx2 else environment
 
 
 def compile_case(case, folder, options):
