@@ -34,7 +34,8 @@ class ResultPrinter {
     const int rows = results.rows, vectors = results.vectors;
     const bool single = rows * vectors == 1;
     const std::string type = VectorType(step_.reduction->acc);
-    if (step_.look) Look(rows * vectors, vectors);
+    const bool some_lanes = step_.look && tile_.store_limit;
+    if (step_.look && !some_lanes) Look(rows * vectors, vectors);
     const bool contiguous =
         te::ClassifyLanes(store_.address, Axis{tile_.lane_axis, lanes_}, lanes_) == te::LaneAccess::kContiguous;
     const bool apart = !contiguous && work_group_size_ == 1 && VectorThen() && !step_.lane_limit;
@@ -55,6 +56,9 @@ class ResultPrinter {
     }
     out_->Open("");
     PrintPlace(absl::StrCat(results.first_row, " + rr"), "vv");
+    if (some_lanes) {  // the others hold what lay in the scratch
+      out_->Line(absl::StrCat("look = look + vsel(iota() < bi((int)", ValidLanes(), "), acc, bc(0.f)) * bc(0.f);"));
+    }
     if (contiguous && VectorThen()) {
       StoreVector();
     } else if (!runs.empty()) {

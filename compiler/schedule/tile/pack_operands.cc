@@ -40,8 +40,13 @@ class Packer {
     if (!by_lane && !(constant && RoundedUp(load))) return absl::OkStatus();
     const bool contiguous =
         te::ClassifyLanes(load.address, tile_.lane, tile_.lane.extent) == te::LaneAccess::kContiguous;
-    const bool overruns = tile_.store_limit >= 0 && !constant && load.address.Range().hi >= source.elements;
-    if (!constant && contiguous && !overruns && tile_.dot.id < 0 && !WorthGathering(load)) return absl::OkStatus();
+    const bool passes_end = tile_.store_limit >= 0 && !constant && load.address.Range().hi >= source.elements;
+    const bool overruns = passes_end && !CanHaveRoom(load, kernel_);
+    if (!constant && contiguous && !overruns && tile_.dot.id < 0 && !WorthGathering(load)) {
+      int64_t& elements = kernel_.buffers[load.buffer].elements;
+      if (passes_end) elements = std::max(elements, load.address.Range().hi + 1);  // scratch has room
+      return absl::OkStatus();
+    }
     if (!constant && tile_.row.id >= 0 && load.address.UsesAxis(tile_.row.id)) {
       return absl::FailedPreconditionError("an operand that moves with the lanes is not contiguous along them");
     }

@@ -69,6 +69,25 @@ TEST(PackOperands, ContiguousOperandsStay) {
   EXPECT_TRUE(te::StructurallyEqual(tile.nest.body[0], before));
 }
 
+// There are 28 results of a row, and in the last row as many elements of the operand.
+struct ShortRow : Tile {
+  explicit ShortRow(Scope scope) : Tile("%1: f32[32, 32]", "%1[i3, 16*i1 + i2]") {
+    operand().elements = 32 * 32 - 4;
+    axes.store_limit = 28;
+    axes.store_index = te::Index(axes.vector_in) * 16 + te::Index(axes.lane);
+    operand().scope = scope;
+  }
+  movement::Buffer& operand() { return drafted.draft.kernel.buffers.at(BodyLoads(nest).at(1).buffer); }
+};
+
+TEST(PackOperands, ScratchHasRoomPastItsEnd) {
+  ShortRow scratch(Scope::kBlock);
+  EXPECT_TRUE(OrFail(scratch.Pack()).steps.empty());
+  EXPECT_EQ(scratch.operand().elements, 32 * 32);
+  ShortRow argument(Scope::kKernel);
+  EXPECT_EQ(OrFail(argument.Pack()).steps.size(), 1u) << "copied, with zeros past its end";
+}
+
 TEST(PackOperands, AnOperandThatLiesOtherwiseIsCopiedByAStep) {
   Tile tile("%1: f32[32, 32]", "%1[16*i1 + i2, i3]");
   const PackedOperands packed = OrFail(tile.Pack());

@@ -250,11 +250,12 @@ class TileBuilder {
     const int64_t rows = tile_.row.extent;
     std::vector<TileShape> ranked =
         RankTileShapes(rows, vectors_.extent, has_broadcast && has_shared, has_shared, registers);
-    // Vectors past the end of the axis are read from a packed copy, unless the operand is a constant.
-    const bool copies_tail = vectors_.id >= 0 && tile_.store_limit < 0 &&
-                             std::any_of(loads_.begin(), loads_.end(), [&](const Operand& load) {
-                               return load.address.UsesAxis(vectors_.id) && !IsPackable(load, kernel_);
-                             });
+    // Vectors past the end of the axis are read from a packed copy, unless the operand is a constant or has room.
+    const bool copies_tail =
+        vectors_.id >= 0 && tile_.store_limit < 0 &&
+        std::any_of(loads_.begin(), loads_.end(), [&](const Operand& load) {
+          return load.address.UsesAxis(vectors_.id) && !IsPackable(load, kernel_) && !CanHaveRoom(load, kernel_);
+        });
     if (copies_tail && vectors_.extent % ranked[0].vectors != 0) {
       const std::vector<TileShape> whole =
           WholeTileShapes(rows, vectors_.extent, has_broadcast && has_shared, has_shared, registers);

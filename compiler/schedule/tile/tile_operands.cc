@@ -64,6 +64,11 @@ bool IsPackable(const Operand& load, const movement::Kernel& kernel) {
   return buffer.is_constant && buffer.packed_from < 0 && !load.address.HasLoad();
 }
 
+bool CanHaveRoom(const Operand& load, const movement::Kernel& kernel) {
+  const movement::Buffer& buffer = kernel.buffers[load.buffer];
+  return buffer.scope == Scope::kBlock && !buffer.is_constant && !load.address.HasLoad();
+}
+
 double Extent(const std::vector<Axis>& axes) {
   double product = 1;
   for (const Axis& axis : axes) product *= static_cast<double>(axis.extent);

@@ -22,6 +22,10 @@ std::vector<Operand> BodyLoads(const Nest& nest);
 // (the weights of an expert that a router picks).
 bool IsPackable(const Operand& load, const movement::Kernel& kernel);
 
+// Is the operand scratch of the task, which may be longer than what is computed into it? Lanes past the end of the
+// results may then read whatever lies there.
+bool CanHaveRoom(const Operand& load, const movement::Kernel& kernel);
+
 double Extent(const std::vector<te::Axis>& axes);  // the product
 
 // A runtime operand that fewer rows than this read again is not worth packing.

@@ -16,6 +16,9 @@ constexpr double kTie = 1.01;
 constexpr double kStreamsTie = 1.3;
 // A shape that the port model estimates slower than the best by more than this factor is not worth a measurement.
 constexpr double kWorthTrying = 1.25;
+// What a tile of one vector loses where each row multiplies by a broadcast that is an instruction of its own (AVX-512
+// and NEON broadcast an operand as they multiply): it serves one product.
+constexpr double kBroadcastOnce = 1.1;
 constexpr size_t kMostShapes = 12;
 // Rows of a tile, and of one that a single work-item computes: a device of work-groups needs many, whose neighbours
 // read and write neighbouring vectors, so that such a tile is one vector wide, and high only where rows share what they
@@ -28,7 +31,10 @@ std::vector<TileShape> RankTileShapes(int64_t rows, int64_t vectors, bool has_br
                                       const DeviceModel& device) {
   const int registers = device.vector_registers;
   const PortModel& ports = device.ports;
-  const auto cycles = [&](int64_t r, int64_t v) { return TileCycles(ports, r, v, has_broadcast, has_shared); };
+  const auto cycles = [&](int64_t r, int64_t v) {
+    const bool once = has_broadcast && has_shared && v == 1 && device.isa == "avx2";
+    return (once ? kBroadcastOnce : 1) * TileCycles(ports, r, v, has_broadcast, has_shared);
+  };
   std::vector<TileShape> shapes;
   double least = std::numeric_limits<double>::infinity();
   const int most_vectors = device.WorkItemsAreLanes() ? 1 : kMostTileVectors;

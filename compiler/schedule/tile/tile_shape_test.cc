@@ -39,6 +39,16 @@ TEST(TileShape, IsAsGoodAsTheMeasuredOnes) {
   EXPECT_EQ(narrow.rows, 6) << narrow.rows << "x" << narrow.vectors;
 }
 
+// Seven vectors in a row: a broadcast that is an instruction of its own should serve two of them, though the eighth is
+// empty.
+TEST(TileShape, BroadcastsServeTwoVectorsWithAvx2) {
+  DeviceModel device = Device(32, 16);
+  device.isa = "avx2";
+  EXPECT_EQ(ChooseTileShape(64, 7, true, true, device).vectors, 2);
+  device.isa = "neon";
+  EXPECT_EQ(ChooseTileShape(64, 7, true, true, device).vectors, 1);
+}
+
 // Nothing is read twice: whole rows of vectors, and few rows, each of which is a stream.
 TEST(TileShape, ReadsStreamsInWholeRows) {
   for (const auto& [rows, vectors, of_tile, wide] :
