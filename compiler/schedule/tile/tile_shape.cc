@@ -16,7 +16,7 @@ constexpr double kTie = 1.01;
 constexpr double kStreamsTie = 1.3;
 // A shape that the port model estimates slower than the best by more than this factor is not worth a measurement.
 constexpr double kWorthTrying = 1.25;
-// What a tile of one vector loses where each row multiplies by a broadcast that is an instruction of its own (AVX-512
+// The price of a tile of one vector where each row multiplies by a broadcast that is an instruction of its own (AVX-512
 // and NEON broadcast an operand as they multiply): it serves one product.
 constexpr double kBroadcastOnce = 1.1;
 constexpr size_t kMostShapes = 12;
