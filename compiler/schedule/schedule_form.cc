@@ -59,7 +59,7 @@ absl::Status AddGroup(int first, int last, const FormRequest& form, KernelDraft*
       form.library_product < 0
           ? StitchStages(first, last, form.in_tasks, draft)
           : absl::FailedPreconditionError("a library call for one stage was measured to be faster");
-  if (stitched.ok() || HoldsProducts(form.in_tasks)) return stitched;
+  if (stitched.ok() || HoldsProducts(form.in_tasks) || form.in_tasks == InTasks::kWindowRows) return stitched;
   absl::StrAppend(reason, reason->empty() ? "" : "; ", stitched.message());
   return AddBetweenProducts(first, last, form, draft);
 }

@@ -1,6 +1,7 @@
 #include "compiler/schedule/stitch/stitch_stages.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <optional>
 #include <set>
 #include <utility>
@@ -80,6 +81,29 @@ bool AskedInsideTasks(int first, int last, const KernelDraft& draft) {
                      [&](const auto& asked) { return computes(asked.first) && computes(asked.second); });
 }
 
+// Does the sum run over more than the points of a window (over channels)? Windows of neighbouring results overlap along
+// an axis that reaches as far as from one result to the next.
+bool SumsAcrossWindows(const te::Te& te) {
+  return te.reduction && std::any_of(te.reduction->axes.begin(), te.reduction->axes.end(), [&](const Axis& axis) {
+           bool in_window = false;
+           te::Visit(te.body[0], [&](const te::ScalarNode& node) {
+             if (node.kind != te::ScalarKind::kLoad) return;
+             for (const te::Index& index : node.indices) {
+               int64_t step = 0, stride = 0;
+               if (!index.UsesAxis(axis.id)) continue;
+               const bool affine = index.AffineIn(axis.id, &step);
+               for (const Axis& result : te.axes) {
+                 if (!index.UsesAxis(result.id)) continue;
+                 const bool apart = affine && index.AffineIn(result.id, &stride) &&
+                                    std::abs(step) * (axis.extent - 1) < std::abs(stride);
+                 in_window = in_window || !apart;
+               }
+             }
+           });
+           return axis.extent > 1 && !in_window;
+         });
+}
+
 // Chooses the axes that tasks share out. `accept_few`: even where they are fewer than the device wants.
 absl::StatusOr<std::vector<GridAxis>> GridFor(const TaskBoxes& task, bool products, InTasks in_tasks, bool accept_few,
                                               KernelDraft* draft) {
@@ -89,10 +113,22 @@ absl::StatusOr<std::vector<GridAxis>> GridFor(const TaskBoxes& task, bool produc
                    ChooseGrid(task, holds, draft->device, &draft->axes, {draft->repeats_combinations, accept_few}));
   // Windows overlap by little, so each of several axes alone may be shared out at little cost, but perhaps not all of
   // them together. The axes that make most tasks are kept.
-  while (in_tasks == InTasks::kWindows && grid.size() > 1 && !task.For(grid).ok()) {
+  const bool windows = in_tasks == InTasks::kWindows || in_tasks == InTasks::kWindowRows;
+  while (windows && grid.size() > 1 && !task.For(grid).ok()) {
     grid.erase(std::min_element(grid.begin(), grid.end(), [](const GridAxis& a, const GridAxis& b) {
       return a.number.extent < b.number.extent;
     }));
+  }
+  if (in_tasks == InTasks::kWindowRows) {
+    // A stage behind the sums puts results together from several windows (a transposed convolution): rows of theirs are
+    // not rows of windows. Depthwise windows, pooling and sums behind them are estimated wrongly in such tasks (their
+    // kernels took 0.6 to 2.4 times as long).
+    const auto sums = std::count_if(task.stages().begin(), task.stages().end(),
+                                    [](const PhysicalTe& stage) { return stage.te.reduction.has_value(); });
+    if (sums > 1 || !SumsAcrossWindows(task.stages().back().te) ||
+        !TakeSeveralRows(task, draft->device, &draft->axes, &grid)) {
+      return absl::FailedPreconditionError("tasks of several rows save no copies");
+    }
   }
   return grid;
 }

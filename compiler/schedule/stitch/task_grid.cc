@@ -36,6 +36,9 @@ constexpr double kWorthEnlarging = 0.98;
 // Operations to transpose one element of an operand whose rows are summed; each task does this for its tiles.
 constexpr double kTransposeOps = 8;
 
+// Operations to copy one element into a task's scratch.
+constexpr double kCopyOps = 4;
+
 double Tasks(const std::vector<GridAxis>& grid) {
   double count = 1;
   for (const GridAxis& shared : grid) count *= static_cast<double>(shared.number.extent);
@@ -96,6 +99,7 @@ double Seconds(const TaskBoxes& task, InTasks holds, const std::vector<GridAxis>
       if (read.along_reduction && info.role != te::Role::kConstant) work += kTransposeOps * read.elements;
     }
     if (task.LiveOut(s)) continue;
+    if (holds == InTasks::kWindowRows && !task.stages()[s].te.reduction) work += kCopyOps * points;
     for (TensorId out : task.stages()[s].te.outputs) {
       keeping += 2 * points * static_cast<double>(DTypeBytes(task.program().tensors[out].dtype));
     }
@@ -308,6 +312,12 @@ std::optional<std::vector<GridAxis>> ByPickedColumns(const TaskBoxes& task, cons
 }
 
 }  // namespace
+
+bool TakeSeveralRows(const TaskBoxes& task, const DeviceModel& device, AxisSource* axes, std::vector<GridAxis>* grid) {
+  const double before = Tasks(*grid);
+  EnlargeBlocks(task, InTasks::kWindowRows, device, static_cast<double>(WantedTasks(device)), axes, grid);
+  return Tasks(*grid) < before;
+}
 
 int64_t MostScratchBytes(const DeviceModel& device, bool products) {
   return (products ? StrategyOf(device).product_scratch_caches : 1) * PrivateCacheBytes(device);

@@ -15,10 +15,11 @@ namespace fusion {
 enum class InTasks : uint8_t {
   kNoProducts,
   kProducts,
-  kFiltering,  // the products of minimal filtering, whose axes are those of its tiles
-  kWindows,    // reductions of windows, as register tiles, on the grid of kNoProducts
-  kHalos,      // products and windows, where each task computes the halos that its windows need
-  kSliding     // the same along a loop over rows inside the task (slide_windows.h)
+  kFiltering,   // the products of minimal filtering, whose axes are those of its tiles
+  kWindows,     // reductions of windows, as register tiles, on the grid of kNoProducts
+  kWindowRows,  // the same, in tasks of several rows, which copy less of what their windows share
+  kHalos,       // products and windows, where each task computes the halos that its windows need
+  kSliding      // the same along a loop over rows inside the task (slide_windows.h)
 };
 
 // The ways out of having fewer tasks than the device wants.
@@ -32,6 +33,10 @@ struct TooFewTasks {
 // rates. Fails with FAILED_PRECONDITION when too few tasks are left for the device, or when no grid of products fits.
 absl::StatusOr<std::vector<GridAxis>> ChooseGrid(const TaskBoxes& task, InTasks holds, const DeviceModel& device,
                                                  AxisSource* axes, TooFewTasks too_few = {});
+
+// Enlarges the tasks of a grid of windows while that saves time by the device's rates: neighbours copy the same rows,
+// which is much where few results are computed of them. Returns whether it does.
+bool TakeSeveralRows(const TaskBoxes& task, const DeviceModel& device, AxisSource* axes, std::vector<GridAxis>* grid);
 
 // The scratch that a task may keep: no more than the core's own cache, unless products make more of it worthwhile.
 int64_t MostScratchBytes(const DeviceModel& device, bool products);

@@ -16,7 +16,8 @@ inline bool HoldsProducts(InTasks in_tasks) {
 }
 
 inline bool HoldsWindows(InTasks in_tasks) {
-  return in_tasks == InTasks::kWindows || in_tasks == InTasks::kHalos || in_tasks == InTasks::kSliding;
+  return in_tasks == InTasks::kWindows || in_tasks == InTasks::kWindowRows || in_tasks == InTasks::kHalos ||
+         in_tasks == InTasks::kSliding;
 }
 
 // Adds the steps that compute a stage's box (over its physical axes) to `phase`, whose grid binds the axes in the box's
