@@ -28,7 +28,7 @@ bool Widen(const ecg::Graph& graph, const std::string& math, Expectation* expect
 bool Filter(const ecg::Graph& graph, const Mode& mode, Expectation* expectation) {
   if (mode.planner.empty() || mode.math != "fast" || mode.target != "cpu") return false;
   const absl::StatusOr<ecg::Graph> rewritten = Rewritten(graph, mode.math);
-  return rewritten.ok() && AddFilteredRuns(*rewritten, DrawInputs(graph), kRuns, expectation).ok();
+  return rewritten.ok() && AddFilteredRuns(*rewritten, DrawInputs(graph), kRunsOnDoubt, expectation).ok();
 }
 
 absl::Status CheckText(const ecg::Graph& graph) {
