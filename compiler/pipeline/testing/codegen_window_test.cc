@@ -51,6 +51,31 @@ TEST(CodegenConv, ToFewChannels) {
   }
 }
 
+// Tasks of several rows copy the rows that their windows share once.
+TEST(CodegenConv, RowsToFewChannels) {
+  const Ints pad1 = {1, 1, 1, 1};
+  const std::vector<FusionCase> cases = {
+      Conv("image", {1, 16, 64, 64}, {3, 16, 3, 3}, {{"pads", pad1}}),
+      Conv("tasks of four rows", {1, 24, 100, 64}, {4, 24, 3, 3}, {{"pads", pad1}}),
+      Conv("strides", {1, 16, 127, 40}, {3, 16, 3, 3}, {{"pads", pad1}, {"strides", Ints{2, 2}}}),
+      Conv("tall windows", {1, 64, 56, 56}, {16, 64, 7, 1}, {{"pads", Ints{3, 0, 3, 0}}}),
+  };
+  std::vector<RunOptions> options;
+  for (const DeviceModel& device : {Avx512Device(), Avx2Device()}) {
+    options.push_back({device, LayoutMode::kPlain});
+    options.back().directives = {{ecg::kNone, "form", "windows-copied-rows"}};
+  }
+  std::set<std::string> taken;
+  for (const FusionResult& result : RunCases(cases, options)) {
+    if (absl::IsFailedPrecondition(result.status)) continue;  // such tasks save nothing there
+    ASSERT_TRUE(result.status.ok()) << result.name << ": " << result.status;
+    const movement::Phase& phase = result.kernels.at(0).kernel.phases.at(0);
+    EXPECT_LE(phase.tasks(), 50) << result.name << ": a task for each row";
+    taken.insert(result.name.substr(0, result.name.find(" avx")));
+  }
+  EXPECT_EQ(taken.size(), cases.size()) << absl::StrJoin(taken, ", ");
+}
+
 // Convolutions that minimal filtering may compute, large enough for its forms to differ. Some device or seed must
 // choose each form.
 TEST(CodegenConv, MinimalFiltering) {
