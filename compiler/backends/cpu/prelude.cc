@@ -222,8 +222,8 @@ SI float root_f32(float x) { return x == 0 ? x : __builtin_sqrtf(x); }
 SI double root_f64(double x) { return x == 0 ? x : __builtin_sqrt(x); }
 SI float log_of_f32(float x) { return x == 0 ? -inf_f32 : logf(x); }
 SI double log_of_f64(double x) { return x == 0 ? -inf_f64 : log(x); }
-SI float power_of_f32(float x, float y) { return powf(x == 0 ? x * 0 : x, y); }
-SI double power_of_f64(double x, double y) { return pow(x == 0 ? x * 0 : x, y); }
+SI float power_of_f32(float x, float y) { return powf(x == 0 ? x * 0 : x, y == 0 ? y * 0 : y); }
+SI double power_of_f64(double x, double y) { return pow(x == 0 ? x * 0 : x, y == 0 ? y * 0 : y); }
 SI vf zip_low(vf a, vf b) { return __builtin_shufflevector(a, b, $ZL); }
 SI vf zip_high(vf a, vf b) { return __builtin_shufflevector(a, b, $ZH); }
 #define BITS(V, T, N, S) typedef T V __attribute__((vector_size(N * sizeof(T)))); \

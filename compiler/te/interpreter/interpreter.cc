@@ -169,6 +169,7 @@ absl::StatusOr<std::vector<Tensor>> Interpret(const Program& given, const std::v
   state.still = (uint64_t{1} << options.perturb_sparsity) - 1;
   state.skips_padding = options.perturb_seed % 2 == 1;
   state.fuses = options.perturb_seed / 2 % 2 == 1;
+  state.infinite_overflows = options.perturb_seed / 16 % 2 == 1;
   state.alike = options.perturb_seed / 4 % 2 == 1 ? options.perturb_seed : 0;
   state.data.assign(program.tensors.size(), nullptr);
   for (TensorId input : program.inputs) state.data[input] = tensors[input].data();

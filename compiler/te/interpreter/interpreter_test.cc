@@ -621,7 +621,7 @@ TEST_F(InterpreterTest, PerturbedRunsShowProductsThatNeedNotOverflow) {
 }
 
 // If finite summands leave the range as +infinity, they meet a -infinity among the summands in some orders, which gives
-// NaN.
+// NaN. Finite summands alone may end as an infinity of either sign.
 TEST_F(InterpreterTest, PerturbedRunsShowSumsThatMayOverflow) {
   const double kInfinity = std::numeric_limits<double>::infinity();
   const TensorId x = Input(DType::kF32, {3, 4});
@@ -631,15 +631,22 @@ TEST_F(InterpreterTest, PerturbedRunsShowSumsThatMayOverflow) {
       }));
   const std::vector<Tensor> inputs = {Tensor::From<double>(
       DType::kF32, {3, 4}, {-kInfinity, 3e38, 3e38, 1, -kInfinity, 3e38, 2, 1, 3e38, 3e38, -3e38, -3e38})};
-  bool may_be_nan[3] = {};
-  for (uint64_t seed = 1; seed <= 16; ++seed) {
+  bool may_be_nan[3] = {}, above[3] = {}, below[3] = {};
+  for (uint64_t seed = 1; seed <= 64; ++seed) {
     const auto outputs = Interpret(program_, inputs, {.perturb_seed = seed});
     ASSERT_TRUE(outputs.ok()) << outputs.status();
-    for (int row = 0; row < 3; ++row) may_be_nan[row] |= std::isnan((*outputs)[0].GetDouble(row));
+    for (int row = 0; row < 3; ++row) {
+      const double sum = (*outputs)[0].GetDouble(row);
+      may_be_nan[row] |= std::isnan(sum);
+      above[row] |= sum == kInfinity;
+      below[row] |= sum == -kInfinity;
+    }
   }
   EXPECT_TRUE(may_be_nan[0]);
   EXPECT_FALSE(may_be_nan[1]) << "nothing finite leaves the range here";
   EXPECT_TRUE(may_be_nan[2]);
+  EXPECT_FALSE(above[0] || above[1]) << "an infinity among the summands keeps its sign";
+  EXPECT_TRUE(above[2] && below[2]);
 }
 
 }  // namespace

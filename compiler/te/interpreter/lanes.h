@@ -27,6 +27,7 @@ struct State {
   bool skips_padding = false;  // this run leaves out products with padding (PaddedProductKernel)
   uint64_t alike = 0;          // not 0: in this run functions err alike wherever they give the same (PerturbKernel)
   bool fuses = false;          // this run adds products that it has not rounded (PerturbNarrowProductKernel)
+  bool infinite_overflows = false;  // in this run finite summands that overflow end as infinities (AnyOrderSumKernel)
 
   double* D(int r) { return doubles.data() + static_cast<int64_t>(r) * kLanes; }
   int64_t* I(int r) { return ints.data() + static_cast<int64_t>(r) * kLanes; }

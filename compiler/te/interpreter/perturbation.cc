@@ -125,7 +125,11 @@ void PartialSum(State& s, const Inst& in, int n) {
   double* d = s.D(in.dst);
   const double *a = s.D(in.a), *b = s.D(in.b);
   const int64_t* select = s.I(in.c);
-  for (int l = 0; l < n; ++l) d[l] = select[l] != 0 && std::isfinite(b[l]) ? a[l] + std::fabs(b[l]) : a[l];
+  for (int l = 0; l < n; ++l) {
+    const bool finite = std::isfinite(b[l]), counts = select[l] != 0;
+    const double magnitude = std::fabs(a[l]) + (counts && finite ? std::fabs(b[l]) : 0);
+    d[l] = std::signbit(a[l]) || (counts && !finite) ? -magnitude : magnitude;
+  }
 }
 
 template <typename F>
@@ -133,8 +137,13 @@ void AnyOrderSum(State& s, const Inst& in, int n) {
   double* d = s.D(in.dst);
   const double *a = s.D(in.a), *magnitude = s.D(in.b);
   for (int l = 0; l < n; ++l) {
-    const bool leaves = !(magnitude[l] <= static_cast<double>(std::numeric_limits<F>::max()));
-    d[l] = leaves && (NextRandom(s) & 1) ? std::numeric_limits<double>::quiet_NaN() : a[l];
+    const bool leaves = !(std::fabs(magnitude[l]) <= static_cast<double>(std::numeric_limits<F>::max()));
+    const uint64_t random = leaves ? NextRandom(s) : 0;
+    const double infinity = std::copysign(std::numeric_limits<double>::infinity(), (random & 4) != 0 ? 1.0 : -1.0);
+    const bool all_finite = !std::signbit(magnitude[l]);
+    const bool infinite = all_finite && (s.infinite_overflows || (random & 2) != 0);
+    const double other = infinite ? infinity : std::numeric_limits<double>::quiet_NaN();
+    d[l] = (random & 1) != 0 ? other : a[l];
   }
 }
 

@@ -26,9 +26,11 @@ LaneKernel PartialProductKernel(bool above);
 // Shows that another order of the factors could leave the type's range on the way: then dst is NaN at random, or zero
 // where a is NaN although no factor is. Otherwise dst = a. b and c are the products of the factors above 1 and below 1.
 LaneKernel AnyOrderProductKernel(DType dtype);
-// The same for a sum. PartialSum: dst = a + |b| where b is finite. AnyOrderSum: dst = a, or at random NaN where b, the
-// sum of all finite magnitudes, leaves the type's range: the finite summands may leave it with the sign opposite to
-// that of an infinite summand.
+// The same for a sum. PartialSum: |dst| = |a| + |b| where b is finite; dst is negative (or -0) once some b was not.
+// AnyOrderSum: dst = a, or at random NaN where |b|, the sum of all finite magnitudes, leaves the type's range: the
+// finite summands may leave it with the sign opposite to that of an infinite summand. Without one, where b is not
+// negative, the sum may be an infinity of either sign, too, and is never NaN in every other run: a sum of many sums
+// would always be.
 LaneKernel PartialSumKernel();
 LaneKernel AnyOrderSumKernel(DType dtype);
 // A product with the zero of a padded load. A kernel may leave padding out, so in every other run 0 * inf and 0 * NaN
