@@ -50,8 +50,8 @@ constexpr double kTilesShare = 0.5;
 // up to a tenth (docs/decisions/0048-halos.md).
 constexpr char kHalosForm[] = "halos";
 constexpr double kHalosMargin = 1.1;
-// The factor that tasks of several rows of windows must save by the model: in 74 blocks it was off by up to a tenth,
-// and choices of layouts between blocks follow small differences.
+// The factor that tasks of several rows of windows must save by the model, since choices of layouts between blocks
+// follow small differences.
 constexpr double kRowsMargin = 1.05;
 
 // The form whose tasks walk down the rows of an image and keep what windows need again

@@ -1,9 +1,9 @@
 // A library for another engine's process: CPUID then says that the processor has AVX2, and neither AVX-512 nor products
 // of bytes (VNNI) nor AMX, so that the engine takes the kernels that it has for such machines.
 //
-// Preloaded (LD_PRELOAD), it asks Linux to let the CPUID instruction fault (arch_prctl(ARCH_CPUID_SET), since Linux 4.12,
-// where the processor or the hypervisor can do that), and answers the fault with the instruction's result less these
-// bits. Threads inherit this. Ends the process where it is impossible.
+// Preloaded (LD_PRELOAD), it asks Linux to let the CPUID instruction fault (arch_prctl(ARCH_CPUID_SET), since Linux
+// 4.12, where the processor or the hypervisor can do that), and answers the fault with the instruction's result less
+// these bits. Threads inherit this. Ends the process where it is impossible.
 //
 // As an auditor (LD_AUDIT), it replaces the CPUID instructions of the libraries that are named in a file by breakpoints
 // before the libraries run, and answers these in the same way. HIDE_AVX512_SITES is the file's path; its lines are the
@@ -62,7 +62,7 @@ static void OnFault(int signal_number, siginfo_t* info, void* context) {
   registers[REG_RIP] += 2;
 }
 
-// A breakpoint is one byte, behind which the address stands when the signal comes; the second byte is an empty operation.
+// A breakpoint is one byte, behind which the address stands when the signal comes; the second byte does nothing.
 static void OnBreakpoint(int signal_number, siginfo_t* info, void* context) {
   (void)signal_number;
   (void)info;

@@ -121,8 +121,8 @@ absl::StatusOr<std::vector<GridAxis>> GridFor(const TaskBoxes& task, bool produc
   }
   if (in_tasks == InTasks::kWindowRows) {
     // A stage behind the sums puts results together from several windows (a transposed convolution): rows of theirs are
-    // not rows of windows. Depthwise windows, pooling and sums behind them are estimated wrongly in such tasks (their
-    // kernels took 0.6 to 2.4 times as long).
+    // not rows of windows. Depthwise windows, pooling and sums behind them are estimated wrongly in such tasks (they
+    // ran at 0.6 to 1.8 of the speed).
     const auto sums = std::count_if(task.stages().begin(), task.stages().end(),
                                     [](const PhysicalTe& stage) { return stage.te.reduction.has_value(); });
     if (sums > 1 || !SumsAcrossWindows(task.stages().back().te) ||
