@@ -228,6 +228,8 @@ class Verifier {
       if (routine == nullptr) CheckBounds(phase, step, store.buffer, store.address);
       written_.insert(store.buffer);
     }
+    if (step.lane_limit) CheckIndex(step, step.lane_limit->index, axes, "the limit of lanes");
+    if (const Bound* const limit = StoreLimitOf(step)) CheckIndex(step, limit->index, axes, "the limit of stores");
     for (const std::vector<te::Scalar>* scalars : {&step.body, &step.then}) {
       for (const te::Scalar& s : *scalars) {
         VisitUnconditional(s, [&](const te::ScalarNode& node) {

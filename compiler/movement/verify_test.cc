@@ -31,6 +31,18 @@ TEST(Verify, RefusesAnUnboundAxis) {
   ExpectRefused(kernel, "uses axis i0");
 }
 
+TEST(Verify, RefusesLimitsOfUnboundAxes) {
+  const Bound unbound{te::Index(te::Axis{7, 64}), 40};
+  Kernel kernel = Sample();
+  kernel.phases[0].steps[0].lane_limit = unbound;
+  ExpectRefused(kernel, "the limit of lanes of step");
+  kernel = Sample();
+  RegisterTile tile;
+  tile.store_limit = unbound;
+  kernel.phases[0].steps[0].strategy = tile;
+  ExpectRefused(kernel, "the limit of stores of step");
+}
+
 TEST(Verify, RefusesAReductionAxisAfterTheReduction) {
   Kernel kernel = Sample();
   Step& step = kernel.phases[0].steps[0];

@@ -452,7 +452,9 @@ class TileBuilder {
     row_chunk_ = axes_.New((whole.extent + chunk - 1) / chunk);
     tile_.row = axes_.New(chunk);
     const Index split = Index(row_chunk_) * chunk + Index(tile_.row);
-    nest_.Substitute([&](const Axis& axis) -> const Index* { return axis.id == whole.id ? &split : nullptr; });
+    const auto map = [&](const Axis& axis) -> const Index* { return axis.id == whole.id ? &split : nullptr; };
+    nest_.Substitute(map);
+    tile_.store_index = te::Substitute(tile_.store_index, map);
     movement::Loop loop{tile_.row, std::nullopt};
     if (whole.extent % chunk != 0) loop.limit = Index(whole.extent) - Index(row_chunk_) * chunk;
     step_.loops.push_back(loop);

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <set>
 #include <string>
 #include <vector>
 
@@ -54,6 +55,27 @@ TEST(RegisterTile, AStageOfWhichATaskNeedsNothingIsRefused) {
   const absl::Status status =
       TilePhase(nest, program.device, &draft.kernel, &draft.axes, draft.choices, TileHome::kTask).status();
   EXPECT_EQ(status.message(), "no task reads a result of the stage");
+}
+
+// Rows are the vectors of an axis that ends inside of one; tasks share them out.
+TEST(RegisterTile, TasksOfVectorsStoreNothingPastTheLastLane) {
+  const ScheduledFusionBlock scheduled = Schedule(R"(te p(%0: f32[1, 127, 1], %1: f32[127, 127, 1, 2] const) {
+  %2[i0<1, i1<127, i2<2]: f32 = sum.f32(i3<127, i4<1) mul(%0[i0, i3, i4], %1[i1, i3, i4, i2])
+  return %2
+})");
+  const movement::Phase& phase = scheduled.kernel.phases.at(0);
+  ASSERT_EQ(phase.tasks(), 2);
+  const movement::Step& step = phase.steps.at(0);
+  const movement::Bound* const limit = movement::StoreLimitOf(step);
+  ASSERT_NE(limit, nullptr);
+  EXPECT_EQ(limit->limit, 127);
+  std::set<int> bound;
+  for (const te::Axis& axis : phase.grid) bound.insert(axis.id);
+  for (const movement::Loop& loop : step.loops) bound.insert(loop.axis.id);
+  std::vector<te::Axis> used;
+  te::CollectAxes(limit->index, &used);
+  EXPECT_EQ(used.size(), 3);  // task, row and lane
+  for (const te::Axis& axis : used) EXPECT_EQ(bound.count(axis.id), 1) << "i" << axis.id;
 }
 
 // One row of the left operand alone exceeds what a task may keep near, so a task has the rows of one tile.
