@@ -15,7 +15,6 @@
 namespace fusion {
 namespace {
 
-constexpr int kRuns = 4;
 constexpr double kRoundings = 4;  // roundings that add up to an output's error, as multiples of one
 
 }  // namespace
@@ -38,26 +37,27 @@ std::vector<Tensor> Nudged(const std::vector<Tensor>& inputs, uint64_t seed) {
 
 double Movement::most() const { return rows.empty() ? 0 : *std::max_element(rows.begin(), rows.end()); }
 
-absl::StatusOr<std::vector<Movement>> Sensitivity(const ModelRun& run, const std::vector<Tensor>& inputs,
-                                                  const std::vector<Tensor>& outputs) {
-  std::vector<Movement> movements(outputs.size());
-  for (size_t i = 0; i < outputs.size(); ++i) {
-    movements[i].rows.assign(static_cast<size_t>(outputs[i].num_elements() / RowElements(outputs[i].shape())), 0);
-  }
-  for (int k = 1; k <= kRuns; ++k) {
-    ASSIGN_OR_RETURN(std::vector<Tensor> others, run(Nudged(inputs, static_cast<uint64_t>(k))));
-    ASSIGN_OR_RETURN(const OutputsCompared compared, CompareOutputs(std::move(others), outputs));
-    for (size_t i = 0; i < outputs.size(); ++i) {
-      const std::vector<double>& errors = compared.outputs[i].row_errors;
-      if (compared.actual[i].shape() != outputs[i].shape()) {
-        movements[i].extents = ShapeToString(compared.actual[i].shape());
-      }
-      for (size_t row = 0; row < errors.size(); ++row) {
-        movements[i].rows[row] = std::max(movements[i].rows[row], errors[row]);
-      }
+absl::Status AddRuns(const ModelRun& run, const std::vector<Tensor>& inputs, const std::vector<Tensor>& outputs,
+                     int begin, int end, std::vector<Movement>* movements) {
+  if (movements->empty()) {
+    for (const Tensor& output : outputs) {
+      movements->emplace_back().rows.assign(static_cast<size_t>(output.num_elements() / RowElements(output.shape())),
+                                            0);
     }
   }
-  return movements;
+  for (int k = begin; k < end; ++k) {
+    ASSIGN_OR_RETURN(std::vector<Tensor> others, run(Nudged(inputs, static_cast<uint64_t>(k) + 1)));
+    ASSIGN_OR_RETURN(const OutputsCompared compared, CompareOutputs(std::move(others), outputs));
+    for (size_t i = 0; i < outputs.size(); ++i) {
+      Movement& movement = (*movements)[i];
+      const std::vector<double>& errors = compared.outputs[i].row_errors;
+      if (compared.actual[i].shape() != outputs[i].shape()) {
+        movement.extents = ShapeToString(compared.actual[i].shape());
+      }
+      for (size_t row = 0; row < errors.size(); ++row) movement.rows[row] = std::max(movement.rows[row], errors[row]);
+    }
+  }
+  return absl::OkStatus();
 }
 
 void Allow(const Movement& movement, Comparison* comparison) {
@@ -71,14 +71,24 @@ void Allow(const Movement& movement, Comparison* comparison) {
   if (comparison->row_errors.empty()) return;  // the extents differ, which stays wrong
   const double fixed = comparison->tolerance;
   int64_t wrong = 0, undetermined = 0;
+  size_t worst = 0;  // of the wrong rows, by how many times its error is what is allowed
+  double worst_excess = 0, worst_allowed = 0;
   for (size_t row = 0; row < comparison->row_errors.size(); ++row) {
     const double error = comparison->row_errors[row], explained = kRoundings * movement.rows[row];
     if (error <= fixed) continue;
     const double allowed = std::clamp(explained, fixed, std::max(fixed, kMostTolerance));
     comparison->tolerance = std::max(comparison->tolerance, allowed);
-    if (error > allowed) ++(error <= explained ? undetermined : wrong);
+    if (error <= allowed) continue;
+    ++(error <= explained ? undetermined : wrong);
+    if (error <= explained || error / allowed <= worst_excess) continue;
+    worst = row, worst_excess = error / allowed, worst_allowed = allowed;
   }
-  if (wrong > 0) return;
+  if (wrong > 0) {
+    comparison->why =
+        absl::StrFormat("%d of its %d rows differ by more than roundings explain: row %d by %.3g, of %.3g", wrong,
+                        comparison->row_errors.size(), worst, comparison->row_errors[worst], worst_allowed);
+    return;
+  }
   comparison->verdict = undetermined > 0 ? Verdict::kNotCompared : Verdict::kOk;
   if (undetermined == 0) return;
   comparison->why = absl::StrFormat(

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "runtime/base/tensor.h"
 #include "runtime/verdict/compare.h"
@@ -30,10 +31,15 @@ struct Movement {
 
 using ModelRun = std::function<absl::StatusOr<std::vector<Tensor>>(const std::vector<Tensor>& inputs)>;
 
-// Returns one Movement for each output. `outputs` are those of run(inputs); `run` must agree with them in number and
-// types.
-absl::StatusOr<std::vector<Movement>> Sensitivity(const ModelRun& run, const std::vector<Tensor>& inputs,
-                                                  const std::vector<Tensor>& outputs);
+// How many runs with nudged inputs there are. The most of few runs is too little for some of many rows: where only
+// little is wrong after the first ones, there are more.
+inline constexpr int kFewRuns = 4, kManyRuns = 16;
+
+// Adds runs to what earlier runs have shown: those with the numbers begin to end - 1, counted from 0. `movements` has
+// one for each output, or is empty before the first run. `outputs` are those of run(inputs); `run` must agree with them
+// in number and types.
+absl::Status AddRuns(const ModelRun& run, const std::vector<Tensor>& inputs, const std::vector<Tensor>& outputs,
+                     int begin, int end, std::vector<Movement>* movements);
 
 // Two correct programs may differ: each layer rounds, and each rounding moves the outputs about as far as a nudged
 // input does. This is the most that is allowed. Beyond it, rounding decides the outputs and nothing can be verified.
@@ -43,7 +49,7 @@ inline constexpr double kMostTolerance = 0.03;
 // - right if it differs by at most 4 times its own movement, and by at most kMostTolerance;
 // - not compared if it differs by more than kMostTolerance, but by at most 4 times its own movement;
 // - wrong if it differs by more than 4 times its own movement.
-// An output whose extents move is not compared either. `why` names both cases.
+// An output whose extents move is not compared either. `why` names all cases but the first.
 void Allow(const Movement& movement, Comparison* comparison);
 
 }  // namespace fusion

@@ -296,13 +296,14 @@ TEST(Sensitivity, IsThatOfAnOutputToItsInputs) {
   const std::vector<Tensor> inputs = {F32({1, 2, 3, 4, 5, 6, 7, 8})};
   const auto outputs = CopyAndDifference(inputs);
   ASSERT_TRUE(outputs.ok());
-  const auto moved = Sensitivity(CopyAndDifference, inputs, *outputs);
-  ASSERT_TRUE(moved.ok()) << moved.status();
-  EXPECT_GT((*moved)[0].most(), 1e-8);
-  EXPECT_LT((*moved)[0].most(), 4e-7);
-  EXPECT_GT((*moved)[1].most(), 1e-4);
-  EXPECT_LT((*moved)[1].most(), 1e-2);
-  EXPECT_EQ((*moved)[0].extents, "");
+  std::vector<Movement> moved;
+  const absl::Status status = AddRuns(CopyAndDifference, inputs, *outputs, 0, kFewRuns, &moved);
+  ASSERT_TRUE(status.ok()) << status;
+  EXPECT_GT(moved[0].most(), 1e-8);
+  EXPECT_LT(moved[0].most(), 4e-7);
+  EXPECT_GT(moved[1].most(), 1e-4);
+  EXPECT_LT(moved[1].most(), 1e-2);
+  EXPECT_EQ(moved[0].extents, "");
 }
 
 TEST(Allow, WhatRoundingExplainsAndNoMore) {
@@ -331,6 +332,28 @@ TEST(Allow, ARowThatMovesExcusesNoOther) {
   Comparison second = *CompareTensors(Shaped({2, 32}, values), reference);
   Allow({{kInfinity, 1e-6}, ""}, &second);
   EXPECT_EQ(second.verdict, Verdict::kWrong);
+  EXPECT_THAT(second.why, HasSubstr("1 of its 2 rows differ by more than roundings explain: row 1 by 0.5"));
+}
+
+// A model whose output moves in one run of many, as some rows of a large output do.
+TEST(JudgeOutputs, RunsMoreWhereLittleIsWrong) {
+  int runs = 0;
+  const ModelRun run = [&](const std::vector<Tensor>&) -> absl::StatusOr<std::vector<Tensor>> {
+    return std::vector<Tensor>{F32({++runs == 10 ? 1.001 : 1, 1})};
+  };
+  const std::vector<Tensor> inputs = {F32({1})}, reference = {F32({1, 1})};
+  const auto verdict_of = [&](double actual) {
+    runs = 0;
+    const auto judged = JudgeOutputs(inputs, {F32({actual, 1})}, reference, run, MadeByRun::kReference, Slack{});
+    EXPECT_TRUE(judged.ok()) << judged.status();
+    return judged->outputs[0].verdict;
+  };
+  EXPECT_EQ(verdict_of(1.003), Verdict::kOk);
+  EXPECT_EQ(runs, kManyRuns);
+  EXPECT_EQ(verdict_of(1.005), Verdict::kWrong);
+  EXPECT_EQ(runs, kManyRuns);
+  EXPECT_EQ(verdict_of(1.5), Verdict::kWrong);
+  EXPECT_EQ(runs, kFewRuns);
 }
 
 TEST(JudgeOutputs, ExtentsThatMoveAreNotCompared) {

@@ -98,8 +98,7 @@ def write_inputs(name, folder):
 
 
 def onnxruntime_error(model, inputs, bundle, folder):
-    """The largest error that `fusionctl verify --expect` finds against onnxruntime's outputs, and what it does not
-    accept."""
+    """`verification` against onnxruntime's outputs."""
     import numpy as np
     import onnxruntime
     options = onnxruntime.SessionOptions()
@@ -116,17 +115,7 @@ def onnxruntime_error(model, inputs, bundle, folder):
         file = folder / f"expected{i}.npy"
         np.save(file, value)
         words += ["--expect", f"{name}={file}"]
-    try:
-        done = subprocess.run([BIN / "fusionctl", "verify", bundle, *words, "-o", "json"], capture_output=True, text=True,
-                              timeout=SECONDS_A_STEP)
-    except subprocess.TimeoutExpired:
-        raise Failure(f"fusionctl verify --expect: not done in {SECONDS_A_STEP} s") from None
-    if not done.stdout:
-        raise Failure(f"fusionctl verify --expect: exit {done.returncode}: {done.stderr[-300:]}")
-    outputs = json.loads(done.stdout)["outputs"]
-    refused = [f"'{output['name']}' {output['verdict']}: {output['why'] or number(output['max_rel_err'])}"
-               for output in outputs if not output["ok"]]
-    return "; ".join([number(max((output["max_rel_err"] for output in outputs if output["ok"]), default=None))] + refused)
+    return verification(bundle, *words)
 
 
 class Failure(Exception):
@@ -146,6 +135,23 @@ def call(program, *arguments, **options):
     return done.stdout
 
 
+def verification(bundle, *arguments, **options):
+    """The largest error that `fusionctl verify` finds: a number, or words where there are outputs that it does not
+    accept."""
+    try:
+        done = subprocess.run([BIN / "fusionctl", "verify", bundle, *arguments, "-o", "json"], capture_output=True,
+                              text=True, timeout=SECONDS_A_STEP, **options)
+    except subprocess.TimeoutExpired:
+        raise Failure(f"fusionctl verify: not done in {SECONDS_A_STEP} s") from None
+    if not done.stdout:
+        raise Failure(f"fusionctl verify: exit {done.returncode}: {done.stderr[-300:]}")
+    outputs = json.loads(done.stdout)["outputs"]
+    accepted = max((output["max_rel_err"] for output in outputs if output["ok"]), default=None)
+    refused = [f"'{output['name']}' {output['verdict']}: {output['why'] or number(output['max_rel_err'])}"
+               for output in outputs if not output["ok"]]
+    return "; ".join([number(accepted), *refused]) if refused else accepted
+
+
 class Service:
     """A fusiond with an empty state and its local worker."""
 
@@ -158,8 +164,7 @@ class Service:
              env=self.server.environment())
 
     def verify(self, model, bundle, given):
-        return call("fusionctl", "verify", bundle, "--model", model, *given, "-o", "json",
-                    env=self.server.environment())
+        return verification(bundle, "--model", model, *given, env=self.server.environment())
 
     def close(self):
         self.server.stop()
@@ -174,7 +179,7 @@ class Offline:
 
     def verify(self, model, bundle, given):
         call("fusion-compile", model, self.reference, "--planner", "none", "--math", "strict")
-        return call("fusionctl", "verify", bundle, "--reference", self.reference, *given, "-o", "json")
+        return verification(bundle, "--reference", self.reference, *given)
 
     def close(self):
         pass
@@ -215,7 +220,7 @@ def examine(compiler, name, model, folder, with_onnxruntime):
         given = [word for key, file in files.items() for word in ("--input", f"{key}={file}")]
         if with_onnxruntime:
             row["onnxruntime"] = onnxruntime_error(model, files, bundle, folder)
-        row["strict"] = json.loads(compiler.verify(model, bundle, given))["max_rel_err"]
+        row["strict"] = compiler.verify(model, bundle, given)
     except Failure as failure:
         row["failure"] = str(failure)
     return row
@@ -233,8 +238,7 @@ def examine_unfolded(name, model, folder):
         row = {count: account[count] for count in ("nodes", "kernels")}
         call("fusion-compile", model, reference, "--planner", "none", "--math", "strict", *bound)
         given = [word for key, file in write_inputs(name, folder).items() for word in ("--input", f"{key}={file}")]
-        verified = call("fusionctl", "verify", bundle, "--reference", reference, *given, "-o", "json")
-        row["strict"] = json.loads(verified)["max_rel_err"]
+        row["strict"] = verification(bundle, "--reference", reference, *given)
     except Failure as failure:
         return {"failure": str(failure)}
     return row
