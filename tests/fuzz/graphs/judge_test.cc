@@ -385,6 +385,30 @@ TEST_F(FilteredJudgeTest, WithoutAWindowNothingIsAdded) {
   EXPECT_EQ(expected->perturbed.size(), 1u);
 }
 
+// A quotient of a value by itself, which two kernels compute: each may round it, but by no more than rounding.
+TEST(JudgeTest, ReadersMayComputeAValueForThemselves) {
+  const auto graph = ecg::Parse(R"(graph g(%x: f32[64]) {
+  %t: f32[64] = Tan(%x)
+  %a: f32[64] = Abs(%t)
+  %b: f32[64] = Neg(%t)
+  %q: f32[64] = Div(%a, %b)
+  return %q
+})");
+  ASSERT_TRUE(graph.ok()) << graph.status();
+  std::vector<double> x;
+  for (int i = 1; i <= 64; ++i) x.push_back(0.02 * i);
+  const auto expectation = Expect(*graph, {Floats(x)}, 100);
+  ASSERT_TRUE(expectation.ok()) << expectation.status();
+  const auto agrees = [&](double quotient) {
+    Coverage coverage;
+    return Agree(*expectation, {Floats(std::vector<double>(64, quotient))}, Subnormal::kKept, &coverage).ok();
+  };
+  EXPECT_TRUE(agrees(-1));
+  EXPECT_TRUE(agrees(-0.99999994));
+  EXPECT_FALSE(agrees(-0.9999));
+  EXPECT_FALSE(agrees(1));
+}
+
 TEST(JudgeTest, ShapesMustBeEqualUnlessRunsHaveOthers) {
   Expectation expectation;
   expectation.outputs = {Floats({1, 2})};
