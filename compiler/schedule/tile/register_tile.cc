@@ -151,10 +151,14 @@ class TileBuilder {
   }
 
   void Substitute(const Axis& from, const Index& to) {
+    SubstituteBehindPacking(from, to);
+    loads_ = BodyLoads(nest_);
+  }
+
+  void SubstituteBehindPacking(const Axis& from, const Index& to) {
     const auto map = [&](const Axis& axis) -> const Index* { return axis.id == from.id ? &to : nullptr; };
     nest_.Substitute(map);
     tile_.store_index = te::Substitute(tile_.store_index, map);
-    loads_ = BodyLoads(nest_);
   }
 
   void LimitStores(const Index& index, int64_t limit) {
@@ -451,10 +455,7 @@ class TileBuilder {
     }
     row_chunk_ = axes_.New((whole.extent + chunk - 1) / chunk);
     tile_.row = axes_.New(chunk);
-    const Index split = Index(row_chunk_) * chunk + Index(tile_.row);
-    const auto map = [&](const Axis& axis) -> const Index* { return axis.id == whole.id ? &split : nullptr; };
-    nest_.Substitute(map);
-    tile_.store_index = te::Substitute(tile_.store_index, map);
+    SubstituteBehindPacking(whole, Index(row_chunk_) * chunk + Index(tile_.row));
     movement::Loop loop{tile_.row, std::nullopt};
     if (whole.extent % chunk != 0) loop.limit = Index(whole.extent) - Index(row_chunk_) * chunk;
     step_.loops.push_back(loop);
