@@ -104,7 +104,8 @@ class CompileProcessTest : public ::testing::Test {
     std::filesystem::permissions(process_.program, std::filesystem::perms::owner_all);
   }
   // A compilation that goes on until somebody ends it, and whose group has another process.
-  void RunsForEver() { Script("sleep 1000 & echo $! > other; echo $$ > leader; read line <&3"); }
+  // Each file is there with its content: one that exists while it is empty would tell of nobody.
+  void RunsForEver() { Script("sleep 1000 & echo $! > other; echo $$ > started; mv started leader; read line <&3"); }
   // The processes of RunsForEver.
   bool AnyoneLeft() {
     for (const char* name : {"other", "leader"}) {
