@@ -113,6 +113,7 @@ void VisitPorts(Ports& ports, const Visit& visit) {
   visit("pack_cycles", ports.pack_cycles);
   visit("transpose_cycles", ports.transpose_cycles);
   visit("strided_broadcast", ports.strided_broadcast);
+  visit("near_ways", ports.near_ways);
 }
 
 json PortsToJson(const PortModel& ports) {

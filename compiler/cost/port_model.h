@@ -1,8 +1,6 @@
-// Costs one reduction step of a register tile by the ports of a core: exact enough to rank tile shapes.
+// What a core's ports and its nearest cache do in a cycle.
 #ifndef FUSION_COMPILER_COST_PORT_MODEL_H_
 #define FUSION_COMPILER_COST_PORT_MODEL_H_
-
-#include <cstdint>
 
 namespace fusion {
 
@@ -19,14 +17,10 @@ struct PortModel {
   double pack_cycles = 2;          // to copy an element that is packed at run time
   double transpose_cycles = 0.5;   // the same, where tiles of elements are transposed in registers
   double strided_broadcast = 0.5;  // share of the arithmetic that is lost where each broadcast comes from another line
+  // Lines of the nearest cache whose addresses differ by whole pages and that it holds beside each other: the fewest of
+  // the cores in use, so that a plan serves all of them.
+  double near_ways = 8;
 };
-
-// Cycles of one step with rows × vectors accumulators. Counts their FMAs, their loads, the latency that too few
-// accumulators leave uncovered, and the stream of the shared vectors.
-// - `has_broadcast`: each row multiplies by one broadcast element; otherwise each row loads its own vectors
-//   (depthwise).
-// - `has_shared`: the rows share one row of vectors.
-double TileCycles(const PortModel& ports, int64_t rows, int64_t vectors, bool has_broadcast, bool has_shared);
 
 }  // namespace fusion
 

@@ -9,11 +9,11 @@
 #include "compiler/cost/byte_dots.h"
 #include "compiler/cost/caches.h"
 #include "compiler/cost/matrix_products.h"
-#include "compiler/cost/port_model.h"
 #include "compiler/cost/traffic_time.h"
 #include "compiler/movement/occupancy.h"
 #include "compiler/movement/read_time.h"
 #include "compiler/movement/rereads.h"
+#include "compiler/movement/tile_reads.h"
 #include "compiler/movement/vector_form.h"
 #include "compiler/movement/work_groups.h"
 
@@ -35,26 +35,19 @@ constexpr double kSharedLoadOps = 0.5, kStagedOps = 6;
 
 // How many times longer a tile's reduction step takes than its FMAs alone: the loss through its shape and the
 // remainders of its loops.
-double TileSlowdown(const Step& step, const RegisterTile& tile, const PortModel& ports) {
+double TileSlowdown(const Step& step, const RegisterTile& tile, const DeviceModel& device) {
   int64_t rows = 1, vectors = 1;
   for (const Loop& loop : step.loops) {
     if (loop.axis.id == tile.row_axis) rows = loop.axis.extent;
     if (loop.axis.id == tile.outer_axis) vectors = loop.axis.extent;
   }
-  bool broadcast = false, shared = false;
-  te::Visit(step.body[0], [&](const te::ScalarNode& node) {
-    if (node.kind != te::ScalarKind::kLoad) return;
-    const bool lanes = node.indices[0].UsesAxis(tile.lane_axis);
-    broadcast = broadcast || !lanes;
-    shared = shared || (lanes && !node.indices[0].UsesAxis(tile.row_axis));
-  });
-  broadcast = broadcast && shared;
+  const TileReads reads = ReadsOfTile(step.body[0], *step.reduction, tile.lane_axis, tile.row_axis);
   const auto along = [](int64_t extent, int64_t tile_extent, const auto& cost) {
     const int64_t whole = extent / tile_extent, rest = extent % tile_extent;
     return static_cast<double>(whole) * cost(tile_extent) + (rest > 0 ? cost(rest) : 0.0);
   };
   const double cycles = along(vectors, tile.outer_count, [&](int64_t v) {
-    return along(rows, tile.row_count, [&](int64_t r) { return TileCycles(ports, r, v, broadcast, shared); });
+    return along(rows, tile.row_count, [&](int64_t r) { return TileCycles(device, r, v, reads); });
   });
   return std::max(1.0, 2 * cycles / static_cast<double>(rows * vectors));
 }
@@ -310,7 +303,7 @@ class Estimator {
     const Work body = WorkOf(step.body, tile == nullptr);
     const Work then = WorkOf(step.then, /*guards_cost=*/true);
     const double body_ops = BodyOps(step, body);
-    const double slowdown = tile != nullptr ? TileSlowdown(step, *tile, device_.ports) : 1;
+    const double slowdown = tile != nullptr ? TileSlowdown(step, *tile, device_) : 1;
     double ops = points * (slowdown * body_ops + body.special) + spatial * (then.ops + then.special);
     cost_.fma += points * body_ops + spatial * then.ops;
     cost_.special += points * body.special + spatial * then.special;

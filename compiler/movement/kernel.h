@@ -114,14 +114,17 @@ struct PrefixPass {
   int vector_axis = -1;  // axis id of the loop in vectors, -1: none
 };
 
-// Software prefetch of a packed operand that register tiles stream through. Its panel is the contiguous run that one
-// tile reads. These are hints; numbers never depend on them.
+// Software prefetch of an operand that register tiles stream through. The panel of a packed one is the contiguous run
+// that a tile reads. These are hints; numbers never depend on them.
 struct Prefetch {
   int buffer = -1;
   int64_t ahead = 0;  // elements: each vector load brings the line this far ahead into the first-level cache; 0: none
   int64_t panel = 0;  // elements of a panel: the next one is brought into the second-level cache meanwhile; 0: none
   int64_t tiles = 1;  // register tiles that read the same panel: each brings its share of the next
   te::Index first;    // number of the task's first tile among them, over grid axes
+  // The operand of the rows, which is not packed: in each step of the reduction's outer axes, what the next tile of
+  // rows reads in that step is brought into the second-level cache.
+  bool next_rows = false;
 };
 
 // A reduction with a register tile: row_axis × (outer_axis × lanes) accumulators, reduction loops inside (examples of

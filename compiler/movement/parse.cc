@@ -275,6 +275,8 @@ class Parser : public StrategyReader {
     prefetch.buffer = ParseBufferId();
     if (AcceptWord("ahead")) prefetch.ahead = Int();
     if (!AcceptWord("next")) return prefetch;
+    prefetch.next_rows = AcceptWord("rows");
+    if (prefetch.next_rows) return prefetch;
     Expect("panel of");
     prefetch.panel = Int();
     Expect("by");

@@ -69,6 +69,10 @@ TEST(Parse, WhatEachStrategyPrints) {
   };
   for (const Case& c : {
            Case{"a tile with a tail, packed weights and prefetches", kProduct, {"step tile{", "pack [", "store if "}},
+           Case{"a tile that prefetches its next rows",
+                "te p(%0: f32[32, 2048, 8], %1: f32[32, 8, 16]) {\n  %2[i0<2048, i1<16]: f32 = sum.f32(i2<32, i3<8) "
+                "mul(%0[i2, i0, i3], %1[i2, i3, i1])\n  return %2\n}",
+                {"prefetch b0 next rows"}},
            Case{"a threadgroup tile", kProduct, {"step threadgroup_tile{", "then"}, GroupDevice()},
            Case{"fragments",
                 "te p(%0: f16[128, 256], %1: f16[256, 128]) {\n  %2[i0<128, i1<128]: f32 = sum.f32(i2<256) "

@@ -173,6 +173,7 @@ void PrintStep(const Step& step, Printer* printer, std::string* text) {
   const RegisterTile* const tile = step.As<RegisterTile>();
   for (const Prefetch& prefetch : tile != nullptr ? tile->prefetch : std::vector<Prefetch>()) {
     absl::StrAppend(text, "    prefetch b", prefetch.buffer);
+    if (prefetch.next_rows) absl::StrAppend(text, " next rows");
     if (prefetch.ahead > 0) absl::StrAppend(text, " ahead ", prefetch.ahead);
     if (prefetch.panel > 0) {
       absl::StrAppend(text, " next panel of ", prefetch.panel, " by ", prefetch.tiles, " tiles from ",

@@ -43,8 +43,10 @@ TEST(Print, HoldsWhatTheStrategyNeeds) {
   RegisterTile tile{.lane_axis = 1, .store_limit = Bound{0, 9}};
   tile.prefetch.emplace_back().buffer = 0;
   tile.prefetch[0].ahead = 64;
+  tile.prefetch.push_back({.buffer = 2, .next_rows = true});
   EXPECT_THAT(printed(tile),
-              AllOf(HasSubstr("step tile{1x1 rows i-1 vectors i-1 lanes i1 unroll 1} {\n    prefetch b0 ahead 64\n"),
+              AllOf(HasSubstr("step tile{1x1 rows i-1 vectors i-1 lanes i1 unroll 1} {\n    prefetch b0 ahead 64\n"
+                              "    prefetch b2 next rows\n"),
                     HasSubstr("store if 0 < 9\n")));
   ThreadgroupTile threadgroup;
   threadgroup.rows = threadgroup.buffers = 2;

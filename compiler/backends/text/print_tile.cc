@@ -302,6 +302,7 @@ class TilePrinter {
       const Axis& axis = rolled_[a];
       unroll = UnrollOf(a);
       int64_t first = 0;
+      if (a + 1 == rolled_.size()) PrintNextRows(operands, rows);
       if (a + 1 == rolled_.size() && pending.empty() && Widens(run, operands)) {
         first = axis.extent / lanes_ * lanes_;
         PrintWidenedDot(operands, rows, vectors);
@@ -462,6 +463,24 @@ class TilePrinter {
         out_->Line(absl::StrCat("PREFETCH_L2(", operand.next_panel, " + (", number, ") * ",
                                 lines * LineElements(*operand.prefetch), " + ", line * LineElements(*operand.prefetch),
                                 ");"));
+      }
+    }
+  }
+
+  // Prefetches what the next tile of rows reads while the innermost loop runs.
+  void PrintNextRows(const std::vector<TileOperand>& operands, int rows) {
+    const Axis& innermost = rolled_.back();
+    for (const TileOperand& operand : operands) {
+      if (operand.prefetch == nullptr || !operand.prefetch->next_rows) continue;
+      if (operand.by_lane || operand.pointer.empty()) continue;
+      const auto step = operand.step.find(innermost.id);
+      const int64_t along = step == operand.step.end() ? 0 : step->second, line = LineElements(*operand.prefetch);
+      std::set<int64_t> lines;
+      for (int row = rows; row < 2 * rows; ++row) {
+        for (int64_t i = 0; i < innermost.extent; ++i) lines.insert((row * operand.row + i * along) / line);
+      }
+      for (const int64_t number : lines) {
+        out_->Line(absl::StrCat("PREFETCH_L2(", operand.pointer, " + ", number * line, ");"));
       }
     }
   }

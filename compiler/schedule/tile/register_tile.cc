@@ -2,12 +2,16 @@
 
 #include <algorithm>
 #include <cmath>
+#include <set>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "compiler/cost/byte_dots.h"
+#include "compiler/cost/caches.h"
+#include "compiler/movement/tile_reads.h"
 #include "compiler/movement/vector_form.h"
 #include "compiler/schedule/stitch/task_size.h"
+#include "compiler/schedule/targets/target_strategy.h"
 #include "compiler/schedule/tile/pack_operands.h"
 #include "compiler/schedule/tile/rank_lanes.h"
 #include "compiler/schedule/tile/tile_form.h"
@@ -100,6 +104,7 @@ class TileBuilder {
     ChoosePanel();
     ASSIGN_OR_RETURN(packed_, PackOperands(tile_, loads_, device_, &kernel_, &axes_, &nest_));
     MeasureOperands();
+    FindFarRows();
     CutRows();
     MakeGrid();
     return Assemble();
@@ -243,17 +248,12 @@ class TileBuilder {
   }
 
   absl::Status ChooseShape() {
-    const bool has_broadcast =
-        std::any_of(loads_.begin(), loads_.end(), [&](const Operand& load) { return !UsesLane(load); });
-    const bool has_shared = std::any_of(loads_.begin(), loads_.end(), [&](const Operand& load) {
-      return UsesLane(load) && !load.address.UsesAxis(tile_.row.id);
-    });
+    const TileReads reads = movement::ReadsOfTile(nest_.body[0], *nest_.reduction, tile_.lane.id, tile_.row.id);
     is_dot_ = device_.byte_dots && IsDotProduct(nest_, tile_.lane, tile_.row, kernel_);
     DeviceModel registers = device_;
     if (is_dot_ && HasByteDots(device_)) registers.vector_registers -= kDotRegisters;
     const int64_t rows = tile_.row.extent;
-    std::vector<TileShape> ranked =
-        RankTileShapes(rows, vectors_.extent, has_broadcast && has_shared, has_shared, registers);
+    std::vector<TileShape> ranked = RankTileShapes(rows, vectors_.extent, reads, registers);
     // Vectors past the end of the axis are read from a packed copy, unless the operand is a constant or has room.
     const bool copies_tail =
         vectors_.id >= 0 && tile_.store_limit < 0 &&
@@ -261,8 +261,7 @@ class TileBuilder {
           return load.address.UsesAxis(vectors_.id) && !IsPackable(load, kernel_) && !CanHaveRoom(load, kernel_);
         });
     if (copies_tail && vectors_.extent % ranked[0].vectors != 0) {
-      const std::vector<TileShape> whole =
-          WholeTileShapes(rows, vectors_.extent, has_broadcast && has_shared, has_shared, registers);
+      const std::vector<TileShape> whole = WholeTileShapes(rows, vectors_.extent, reads, registers);
       if (!whole.empty()) ranked = whole;
     }
     if (slide_.axis.id >= 0) {
@@ -400,6 +399,27 @@ class TileBuilder {
     }
   }
 
+  // Finds operands of the rows in far memory that each step of the reduction reads elsewhere, at more places than the
+  // hardware's own prefetch follows.
+  void FindFarRows() {
+    constexpr double kStreams = 16;
+    if (!StrategyOf(device_).prefetches || tile_.row.id < 0 || rolled_.size() < 2 || !unrolled_.empty()) return;
+    const Axis& innermost = rolled_.back();
+    for (const Operand& load : BodyLoads(nest_)) {
+      const movement::Buffer& buffer = kernel_.buffers[load.buffer];
+      int64_t row = 0, along = 0;
+      if (UsesLane(load) || !load.address.AffineIn(tile_.row.id, &row) || row <= 0) continue;
+      if (!load.address.AffineIn(innermost.id, &along) || along != 1) continue;
+      if (innermost.extent * DTypeBytes(load.dtype) > device_.line_bytes) continue;
+      if (!IsArgument(buffer) || !LeavesPrivateCache(static_cast<double>(SizeBytes(buffer)), device_)) continue;
+      double places = 1;
+      for (const Axis& axis : rolled_) {
+        if (axis.id != innermost.id && load.address.UsesAxis(axis.id)) places *= static_cast<double>(axis.extent);
+      }
+      if (places > kStreams) far_rows_.insert(load.buffer);
+    }
+  }
+
   // The model's choice of how many rows a task has.
   int64_t RowsOfTask() const {
     const int64_t rows = tile_.row.extent, tile = shape_.rows;
@@ -483,7 +503,7 @@ class TileBuilder {
     grid_.insert(grid_.end(), second.begin(), second.end());
   }
 
-  // Prefetches for panels that do not stay in a cache while their tiles run.
+  // Prefetches for panels that do not stay in a cache while their tiles run, and for rows in far memory.
   std::vector<movement::Prefetch> Prefetches(const movement::RegisterTile& tile) const {
     std::vector<movement::Prefetch> prefetches;
     const int64_t row_tiles = tile_.row.id < 0 ? 1 : (tile_.row.extent + tile.row_count - 1) / tile.row_count;
@@ -508,6 +528,7 @@ class TileBuilder {
       }
       if (prefetch.ahead > 0 || prefetch.panel > 0) prefetches.push_back(prefetch);
     }
+    for (const int buffer : far_rows_) prefetches.push_back({.buffer = buffer, .next_rows = true});
     return prefetches;
   }
 
@@ -568,6 +589,7 @@ class TileBuilder {
   PackedOperands packed_;
   double row_bytes_ = 0, vector_bytes_ = 0;  // bytes of the operands that move with rows; with lanes
   double task_row_bytes_ = 0;                // bytes of the former in a task of whole rows
+  std::set<int> far_rows_;                   // buffers of which the next tile's rows are prefetched
   Axis row_chunk_{-1, 1};
   std::vector<Axis> grid_, row_side_;
   bool stream_rows_ = false;

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <set>
 #include <string>
 #include <vector>
@@ -90,6 +91,28 @@ TEST(RegisterTile, RowsLargerThanTheCacheAreOneTileEach) {
   const auto* tile = scheduled.kernel.phases.at(0).steps.back().As<movement::RegisterTile>();
   ASSERT_NE(tile, nullptr);
   EXPECT_GE(scheduled.kernel.phases.at(0).tasks(), 64 / tile->row_count);
+}
+
+// Each step of the reduction finds the rows in another of `blocks` places. Only rows that the core's own caches do not
+// hold, in more places than the hardware follows, are prefetched.
+TEST(RegisterTile, FarRowsOfManyPlacesArePrefetched) {
+  const auto prefetched = [](int blocks, int rows, int inner) {
+    const ScheduledFusionBlock scheduled = Schedule(absl::StrFormat(
+        R"(te p(%%0: f32[%1$d, %2$d, %3$d], %%1: f32[%1$d, %3$d, 16]) {
+  %%2[i0<%2$d, i1<16]: f32 = sum.f32(i2<%1$d, i3<%3$d) mul(%%0[i2, i0, i3], %%1[i2, i3, i1])
+  return %%2
+})",
+        blocks, rows, inner));
+    const auto* const tile = scheduled.kernel.phases.at(0).steps.back().As<movement::RegisterTile>();
+    EXPECT_NE(tile, nullptr);
+    return tile != nullptr && std::any_of(tile->prefetch.begin(), tile->prefetch.end(), [](const auto& prefetch) {
+             return prefetch.next_rows && prefetch.buffer == 0;
+           });
+  };
+  EXPECT_TRUE(prefetched(32, 4096, 16));
+  EXPECT_FALSE(prefetched(32, 64, 16)) << "they stay in the cache";
+  EXPECT_FALSE(prefetched(8, 16384, 16)) << "few places";
+  EXPECT_FALSE(prefetched(32, 4096, 64)) << "one after another in several lines";
 }
 
 // Rows lie half a page apart: vectors are gathered first where many rows of the result read them.

@@ -4,8 +4,6 @@
 #include <limits>
 #include <set>
 
-#include "compiler/cost/port_model.h"
-
 namespace fusion {
 namespace {
 
@@ -27,23 +25,23 @@ constexpr int kMostRows = 28, kRowsOfAnItem = 4;
 
 }  // namespace
 
-std::vector<TileShape> RankTileShapes(int64_t rows, int64_t vectors, bool has_broadcast, bool has_shared,
+std::vector<TileShape> RankTileShapes(int64_t rows, int64_t vectors, const TileReads& reads,
                                       const DeviceModel& device) {
   const int registers = device.vector_registers;
   const PortModel& ports = device.ports;
   const auto cycles = [&](int64_t r, int64_t v) {
-    const bool once = has_broadcast && has_shared && v == 1 && device.isa == "avx2";
-    return (once ? kBroadcastOnce : 1) * TileCycles(ports, r, v, has_broadcast, has_shared);
+    const bool once = reads.broadcast && reads.shared && v == 1 && device.isa == "avx2";
+    return (once ? kBroadcastOnce : 1) * TileCycles(device, r, v, reads);
   };
   std::vector<TileShape> shapes;
   double least = std::numeric_limits<double>::infinity();
   const int most_vectors = device.WorkItemsAreLanes() ? 1 : kMostTileVectors;
-  const int most_rows = !device.WorkItemsAreLanes() ? kMostRows : has_shared ? kRowsOfAnItem : 1;
+  const int most_rows = !device.WorkItemsAreLanes() ? kMostRows : reads.shared ? kRowsOfAnItem : 1;
   for (int v = 1; v <= std::min<int64_t>(vectors, most_vectors); ++v) {
     for (int r = 1; r <= std::min<int64_t>(rows, most_rows); ++r) {
       // Registers also hold one row of shared vectors, one broadcast, and a spare so that the compiler's scheduling
       // cannot spill.
-      if (r * v + (has_shared ? v : 0) + 2 > registers && r * v > 1) continue;
+      if (r * v + (reads.shared ? v : 0) + 2 > registers && r * v > 1) continue;
       const int64_t full = rows / r, rest = rows % r;
       const double per_column = static_cast<double>(full) * cycles(r, v) + (rest > 0 ? cycles(rest, v) : 0);
       const int64_t groups = (vectors + v - 1) / v;
@@ -56,12 +54,12 @@ std::vector<TileShape> RankTileShapes(int64_t rows, int64_t vectors, bool has_br
   double best_reuse = -1;
   for (const TileShape& shape : shapes) {
     const double reuse =
-        has_shared ? shape.rows * shape.vectors / (shape.rows + 2 * ports.stream_cycles * shape.vectors) : 0;
+        reads.shared ? shape.rows * shape.vectors / (shape.rows + 2 * ports.stream_cycles * shape.vectors) : 0;
     if (shape.cycles_per_step > kTie * least || reuse <= best_reuse) continue;
     best = shape;
     best_reuse = reuse;
   }
-  if (!has_shared && vectors > 1) {
+  if (!reads.shared && vectors > 1) {
     for (const TileShape& shape : shapes) {
       if (shape.cycles_per_step > kStreamsTie * least || shape.vectors < best.vectors) continue;
       if (shape.vectors > best.vectors || shape.rows < best.rows) best = shape;
@@ -109,12 +107,12 @@ std::vector<TileShape> RankSlidingShapes(int64_t rows, int64_t taps, int64_t row
   return shapes;
 }
 
-std::vector<TileShape> WholeTileShapes(int64_t rows, int64_t vectors, bool has_broadcast, bool has_shared,
+std::vector<TileShape> WholeTileShapes(int64_t rows, int64_t vectors, const TileReads& reads,
                                        const DeviceModel& device) {
   std::vector<TileShape> whole;
   for (int64_t divisor = 1; divisor <= vectors; ++divisor) {
     if (vectors % divisor != 0) continue;
-    for (TileShape shape : RankTileShapes(rows, divisor, has_broadcast, has_shared, device)) {
+    for (TileShape shape : RankTileShapes(rows, divisor, reads, device)) {
       if (shape.vectors != divisor) continue;
       shape.cycles_per_step *= static_cast<double>(vectors) / static_cast<double>(divisor);
       whole.push_back(shape);
@@ -127,9 +125,8 @@ std::vector<TileShape> WholeTileShapes(int64_t rows, int64_t vectors, bool has_b
   return whole;
 }
 
-TileShape ChooseTileShape(int64_t rows, int64_t vectors, bool has_broadcast, bool has_shared,
-                          const DeviceModel& device) {
-  return RankTileShapes(rows, vectors, has_broadcast, has_shared, device).front();
+TileShape ChooseTileShape(int64_t rows, int64_t vectors, const TileReads& reads, const DeviceModel& device) {
+  return RankTileShapes(rows, vectors, reads, device).front();
 }
 
 }  // namespace fusion

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "compiler/cost/device_model.h"
+#include "compiler/cost/tile_cycles.h"
 
 namespace fusion {
 
@@ -19,14 +20,11 @@ struct TileShape {
   double cycles_per_step = 0;  // time of a reduction step for all the rows and vectors
 };
 
-// The fastest shape for `rows` and `vectors` in all. `has_broadcast`: an operand moves with the rows alone;
-// `has_shared`: an operand moves with the vectors alone.
-TileShape ChooseTileShape(int64_t rows, int64_t vectors, bool has_broadcast, bool has_shared,
-                          const DeviceModel& device);
+// The fastest shape for `rows` and `vectors` in all.
+TileShape ChooseTileShape(int64_t rows, int64_t vectors, const TileReads& reads, const DeviceModel& device);
 
 // Returns that shape first, then others that are not much slower, by their time: tuning tries these.
-std::vector<TileShape> RankTileShapes(int64_t rows, int64_t vectors, bool has_broadcast, bool has_shared,
-                                      const DeviceModel& device);
+std::vector<TileShape> RankTileShapes(int64_t rows, int64_t vectors, const TileReads& reads, const DeviceModel& device);
 
 // Ranks shapes one vector wide, whose rows, `row_stride` apart, slide along `taps` of a reduction that are `tap_stride`
 // apart. Each vector of the rows' operand is loaded once, and the other operand's values for all taps (`weighted`) stay
@@ -35,7 +33,7 @@ std::vector<TileShape> RankSlidingShapes(int64_t rows, int64_t taps, int64_t row
                                          bool weighted, const DeviceModel& device);
 
 // Ranks those shapes of RankTileShapes whose vectors divide `vectors`.
-std::vector<TileShape> WholeTileShapes(int64_t rows, int64_t vectors, bool has_broadcast, bool has_shared,
+std::vector<TileShape> WholeTileShapes(int64_t rows, int64_t vectors, const TileReads& reads,
                                        const DeviceModel& device);
 
 }  // namespace fusion
