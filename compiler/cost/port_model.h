@@ -1,4 +1,4 @@
-// What a core's ports and its nearest cache do in a cycle.
+// PortModel: the work of a core's ports and of its nearest cache in a cycle.
 #ifndef FUSION_COMPILER_COST_PORT_MODEL_H_
 #define FUSION_COMPILER_COST_PORT_MODEL_H_
 

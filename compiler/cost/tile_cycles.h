@@ -9,13 +9,13 @@
 
 namespace fusion {
 
-// What the rows of a tile read in a step.
+// The reads of a tile in a step.
 struct TileReads {
-  bool broadcast =
-      false;  // each row multiplies by one broadcast element; otherwise each loads its own vectors (depthwise)
+  // Each row multiplies by one broadcast element; otherwise each loads its own vectors (depthwise).
+  bool broadcast = false;
   bool shared = false;  // the rows share one row of vectors
-  // Bytes from a row's broadcast element to that of the next row; 0 where they do not lie at equal distances, or one
-  // line serves several steps of all rows.
+  // Bytes from a row's broadcast element to that of the next row; 0 where rows do not lie at equal distances, or where
+  // the next steps read other lines.
   int64_t row_stride = 0;
 };
 

@@ -1,4 +1,4 @@
-// What a register tile reads in a step of its reduction.
+// The reads of a register tile in a step of its reduction.
 #ifndef FUSION_COMPILER_MOVEMENT_TILE_READS_H_
 #define FUSION_COMPILER_MOVEMENT_TILE_READS_H_
 
