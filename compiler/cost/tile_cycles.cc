@@ -2,28 +2,19 @@
 
 #include <algorithm>
 #include <cstdlib>
-#include <map>
-#include <set>
+#include <vector>
 
 namespace fusion {
 
 int64_t ConflictingRows(const PortModel& ports, int64_t line_bytes, int64_t rows, int64_t stride) {
   constexpr int64_t kPageBytes = 4096;
-  struct Set {
-    std::set<int64_t> lines;
-    int64_t rows = 0;
-  };
-  std::map<int64_t, Set> sets;
-  for (int64_t row = 0; row < rows; ++row) {
-    const int64_t line = row * std::abs(stride) / line_bytes;
-    Set& set = sets[line % (kPageBytes / line_bytes)];
-    set.lines.insert(line);
-    ++set.rows;
-  }
+  stride = std::abs(stride);
+  // Rows nearer than a line fill sets beside each other.
+  if (stride < line_bytes || static_cast<double>(rows) <= ports.near_ways) return 0;
+  std::vector<int> rows_of_set(static_cast<size_t>(kPageBytes / line_bytes));
+  for (int64_t row = 0; row < rows; ++row) ++rows_of_set[static_cast<size_t>(row * stride % kPageBytes / line_bytes)];
   int64_t conflicting = 0;
-  for (const auto& [place, set] : sets) {
-    if (static_cast<double>(set.lines.size()) > ports.near_ways) conflicting += set.rows;
-  }
+  for (const int count : rows_of_set) conflicting += count > ports.near_ways ? count : 0;
   return conflicting;
 }
 
