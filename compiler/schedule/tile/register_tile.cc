@@ -399,8 +399,9 @@ class TileBuilder {
     }
   }
 
-  // Finds operands of the rows in far memory that each step of the reduction reads elsewhere, at more places than the
-  // hardware's own prefetch follows.
+  // Finds arguments of the rows in far memory that each step of the reduction reads elsewhere, at more places than the
+  // hardware's own prefetch follows. What an earlier phase of the kernel wrote is nearer: prefetching it cost minimal
+  // filtering in phases an eighth of its time.
   void FindFarRows() {
     constexpr double kStreams = 16;
     if (!StrategyOf(device_).prefetches || tile_.row.id < 0 || rolled_.size() < 2 || !unrolled_.empty()) return;
@@ -411,7 +412,8 @@ class TileBuilder {
       if (UsesLane(load) || !load.address.AffineIn(tile_.row.id, &row) || row <= 0) continue;
       if (!load.address.AffineIn(innermost.id, &along) || along != 1) continue;
       if (innermost.extent * DTypeBytes(load.dtype) > device_.line_bytes) continue;
-      if (!IsArgument(buffer) || !LeavesPrivateCache(static_cast<double>(SizeBytes(buffer)), device_)) continue;
+      if (buffer.scope != Scope::kKernel || !LeavesPrivateCache(static_cast<double>(SizeBytes(buffer)), device_))
+        continue;
       double places = 1;
       for (const Axis& axis : rolled_) {
         if (axis.id != innermost.id && load.address.UsesAxis(axis.id)) places *= static_cast<double>(axis.extent);
