@@ -400,7 +400,7 @@ class TileBuilder {
   }
 
   // Finds arguments of the rows in far memory that each step of the reduction reads elsewhere, at more places than the
-  // hardware's own prefetch follows. What an earlier phase of the kernel wrote is nearer: prefetching it cost minimal
+  // hardware's own prefetch follows. Results of an earlier phase of the kernel are nearer: their prefetch costs minimal
   // filtering in phases an eighth of its time.
   void FindFarRows() {
     constexpr double kStreams = 16;
