@@ -34,7 +34,7 @@ TEST(TileCycles, FollowThePorts) {
   EXPECT_EQ(TileCycles(wide, 8, 3, {.broadcast = true}), 20);
 }
 
-// Rows of 1,024 floats begin at the same place of their pages. A set of eight ways holds eight of them.
+// Rows of 2,048 floats begin at the same place of their pages. A set of eight ways holds eight of them.
 TEST(TileCycles, CountLinesThatPushEachOtherOut) {
   const DeviceModel device;
   TileReads reads = kProduct;
