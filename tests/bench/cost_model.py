@@ -46,7 +46,8 @@ def ranks(values):
 
 
 def rank_correlation(a, b):
-    return statistics.correlation(ranks(a), ranks(b)) if len(a) > 1 else 0.0
+    """Spearman's; 0 where one side has no order."""
+    return statistics.correlation(ranks(a), ranks(b)) if len(set(a)) > 1 and len(set(b)) > 1 else 0.0
 
 
 def summary(pairs):
@@ -131,7 +132,7 @@ def main():
     machine = describe()
     print(f"{machine['cpu']}, {machine['cpus_usable']} CPUs, load {machine['load_average']:.1f}; {args.threads} threads\n")
     print_summary(kernels, args.least_us)
-    if args.kernels:
+    if args.kernels and kernels:
         print_worst(kernels, args.kernels)
     if left_out:
         print("\nLeft out: " + ", ".join(left_out))

@@ -24,6 +24,9 @@ class Summary(unittest.TestCase):
     def test_one_kernel_has_no_order(self):
         self.assertEqual(cost_model.summary([(1, 3)])[0], 0)
 
+    def test_equal_estimates_have_no_order(self):
+        self.assertEqual(cost_model.summary([(2, 3), (2, 5)])[0], 0)
+
 
 if __name__ == "__main__":
     unittest.main()
