@@ -170,6 +170,8 @@ absl::StatusOr<std::vector<Tensor>> Interpret(const Program& given, const std::v
   state.skips_padding = options.perturb_seed % 2 == 1;
   state.fuses = options.perturb_seed / 2 % 2 == 1;
   state.infinite_overflows = options.perturb_seed / 16 % 2 == 1;
+  const TeCodeOptions code_options = {
+      .perturb = perturb, .in_order = options.in_order, .two_sums = options.perturb_seed / 32 % 2 == 1};
   state.alike = options.perturb_seed / 4 % 2 == 1 ? options.perturb_seed : 0;
   state.data.assign(program.tensors.size(), nullptr);
   for (TensorId input : program.inputs) state.data[input] = tensors[input].data();
@@ -185,7 +187,7 @@ absl::StatusOr<std::vector<Tensor>> Interpret(const Program& given, const std::v
       RETURN_IF_ERROR(CheckRoutine(program, te));
       InterpretRoutine(program, te, /*flips_nans=*/options.perturb_seed / 8 % 2 == 1, tensors);
     } else {
-      ASSIGN_OR_RETURN(const TeCode code, CompileTe(program, te, perturb, options.in_order));
+      ASSIGN_OR_RETURN(const TeCode code, CompileTe(program, te, code_options));
       state.doubles.assign(static_cast<size_t>(code.num_doubles) * kLanes, 0.0);
       state.ints.assign(static_cast<size_t>(code.num_ints) * kLanes, 0);
       if (!RunTe(code, tensors[te.outputs[0]].num_elements(), tensors, state)) return OutOfRange(program, state);

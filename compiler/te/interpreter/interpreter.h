@@ -23,7 +23,8 @@ struct InterpretOptions {
   // coincidence of many results, such as all summands being exact, would never be seen, although machines produce it.
   int perturb_sparsity = 0;
   // Takes sums and products in the program's order. Otherwise, with perturb_seed, a sum or product that might leave the
-  // type's range in another order is NaN, or a sum of finite numbers an infinity, at random.
+  // type's range in another order is NaN, or a sum of finite numbers an infinity, at random, and with every other seed
+  // the summands go to two sums at random.
   bool in_order = false;
 };
 

@@ -649,5 +649,28 @@ TEST_F(InterpreterTest, PerturbedRunsShowSumsThatMayOverflow) {
   EXPECT_TRUE(above[2] && below[2]);
 }
 
+// 2^30 absorbs the ones that are added before -2^30 is, and another sum may hold them.
+TEST_F(InterpreterTest, PerturbedRunsTakeSumsInAnyOrder) {
+  const TensorId x = Input(DType::kF32, {2, 6});
+  program_.MarkOutput(
+      b_.Reduce("sum", ReductionKind::kSum, DType::kF32, DType::kF32, {2}, {6}, [&](const Idx& i, const Idx& r) {
+        return b_.At(x, {i[0], r[0]});
+      }));
+  const std::vector<Tensor> inputs = {
+      Tensor::From<double>(DType::kF32, {2, 6}, {1, 0x1p30, 1, 1, -0x1p30, 1, 1, 2, 3, 4, 5, 6})};
+  std::set<double> sums, sums_in_order;
+  for (uint64_t seed = 1; seed <= 256; ++seed) {
+    for (const bool in_order : {false, true}) {
+      const auto outputs =
+          Interpret(program_, inputs, {.perturb_seed = seed, .perturb_sparsity = 63, .in_order = in_order});
+      ASSERT_TRUE(outputs.ok()) << outputs.status();
+      (in_order ? sums_in_order : sums).insert((*outputs)[0].GetDouble(0));
+      EXPECT_EQ((*outputs)[0].GetDouble(1), 21);
+    }
+  }
+  EXPECT_EQ(sums_in_order, std::set<double>({1}));
+  EXPECT_EQ(sums, std::set<double>({0, 1, 2, 3, 4}));
+}
+
 }  // namespace
 }  // namespace fusion::te

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 #include <type_traits>
+#include <utility>
 
 #include "compiler/te/interpreter/each_lane.h"
 #include "compiler/te/interpreter/lane_numbers.h"
@@ -198,6 +199,13 @@ double RoundHalf(double a) { return HalfToFloat(FloatToHalf(static_cast<float>(a
 double RoundBFloat(double a) { return BFloat16ToFloat(FloatToBFloat16(static_cast<float>(a))); }
 
 }  // namespace
+
+void SwapAtRandom(State& s, const Inst& in, int n) {
+  double *d = s.D(in.dst), *a = s.D(in.a);
+  for (int l = 0; l < n; ++l) {
+    if (NextRandom(s) & 1) std::swap(d[l], a[l]);
+  }
+}
 
 LaneKernel PerturbKernel(DType dtype) { return dtype == DType::kF64 ? Perturb<double> : Perturb<float>; }
 

@@ -33,6 +33,9 @@ LaneKernel AnyOrderProductKernel(DType dtype);
 // would always be.
 LaneKernel PartialSumKernel();
 LaneKernel AnyOrderSumKernel(DType dtype);
+// Exchanges dst and a, both of which it writes, in half of the lanes, at random. Two sums between which this happens
+// take the summands in another order, and what one of them absorbs may have been kept by the other.
+void SwapAtRandom(State& s, const Inst& in, int n);
 // A product with the zero of a padded load. A kernel may leave padding out, so in every other run 0 * inf and 0 * NaN
 // are 0.
 LaneKernel PaddedProductKernel();

@@ -39,8 +39,12 @@ struct LaneIndex {
 
 class TeCompiler {
  public:
-  TeCompiler(const Program& program, const Te& te, bool perturb, bool in_order)
-      : program_(program), te_(te), perturb_(perturb), any_order_(perturb && !in_order) {}
+  TeCompiler(const Program& program, const Te& te, const TeCodeOptions& options)
+      : program_(program),
+        te_(te),
+        perturb_(options.perturb),
+        any_order_(options.perturb && !options.in_order),
+        two_sums_(any_order_ && options.two_sums) {}
 
   absl::StatusOr<TeCode> Compile() {
     int64_t stride = 1;
@@ -415,6 +419,9 @@ class TeCompiler {
         any_order_ && reduction.kind == ReductionKind::kSum && IsFloat(reduction.acc) && !general;
     const int magnitude = any_order_sum ? NewRegister(true) : kZeroRegister;
     if (any_order_sum) Move(&code_.init, magnitude, Constant(reduction.acc, 0, 0), true);
+    const bool two_sums = any_order_sum && two_sums_;
+    const int other_sum = two_sums ? NewRegister(true) : kZeroRegister;
+    if (two_sums) Move(&code_.init, other_sum, Constant(reduction.acc, 0, 0), true);
     for (int k = 0; any_order && k < 2; ++k) {
       partial[k] = NewRegister(true);
       Move(&code_.init, partial[k], Identity(), true);
@@ -444,6 +451,9 @@ class TeCompiler {
                               .c = Operand(mask ? *mask : ConstantInt(1), false, kLevel),
                               .level = kLevel});
       }
+      if (two_sums) {
+        code_.step.push_back({.run = lanes::SwapAtRandom, .dst = acc_[0].reg, .a = other_sum, .level = kLevel});
+      }
       NamedUpdate(reduction, element, mask);
     }
 
@@ -454,6 +464,12 @@ class TeCompiler {
       acc_[0] =
           Emit({.run = lanes::AnyOrderProductKernel(reduction.acc), .a = acc_[0].reg, .b = partial[0], .c = partial[1]},
                true, kLane | kAcc);
+    }
+    if (two_sums) {
+      const RegisterValue sum = acc_[0];
+      acc_[0] = Emit({.run = KernelOf(Op::kAdd, reduction.acc), .a = sum.reg, .b = other_sum}, true, kLane | kAcc);
+      acc_[0] = Emit({.run = lanes::PerturbSumKernel(reduction.acc), .a = acc_[0].reg, .b = sum.reg, .c = other_sum},
+                     true, kLane | kAcc);
     }
     if (any_order_sum) {
       acc_[0] =
@@ -534,7 +550,7 @@ class TeCompiler {
   using Key = std::tuple<uintptr_t, uint8_t, int, int, int, int64_t, int64_t, int64_t, TensorId>;
   const Program& program_;
   const Te& te_;
-  const bool perturb_, any_order_;
+  const bool perturb_, any_order_, two_sums_;
   TeCode code_;
   absl::Status status_;
   bool in_reduction_ = false;
@@ -547,8 +563,8 @@ class TeCompiler {
 
 }  // namespace
 
-absl::StatusOr<TeCode> CompileTe(const Program& program, const Te& te, bool perturb, bool in_order) {
-  return TeCompiler(program, te, perturb, in_order).Compile();
+absl::StatusOr<TeCode> CompileTe(const Program& program, const Te& te, const TeCodeOptions& options) {
+  return TeCompiler(program, te, options).Compile();
 }
 
 }  // namespace fusion::te

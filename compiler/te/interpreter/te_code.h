@@ -27,9 +27,14 @@ struct TeCode {
   std::vector<Output> outputs;
 };
 
-// The te belongs to a verified program. INTERNAL when an operation is not defined on its type. `perturb` selects Monte
-// Carlo arithmetic; `in_order` is that of InterpretOptions.
-absl::StatusOr<TeCode> CompileTe(const Program& program, const Te& te, bool perturb = false, bool in_order = false);
+struct TeCodeOptions {
+  bool perturb = false;   // in Monte Carlo arithmetic
+  bool in_order = false;  // see InterpretOptions
+  bool two_sums = false;  // each sum is taken as two, whose summands are drawn at random; not in order
+};
+
+// The te belongs to a verified program. INTERNAL when an operation is not defined on its type.
+absl::StatusOr<TeCode> CompileTe(const Program& program, const Te& te, const TeCodeOptions& options = {});
 
 }  // namespace fusion::te
 

@@ -385,6 +385,22 @@ TEST_F(FilteredJudgeTest, WithoutAWindowNothingIsAdded) {
   EXPECT_EQ(expected->perturbed.size(), 1u);
 }
 
+TEST(JudgeTest, AnotherOrderOfSummandsMayLoseOthers) {
+  // 2^100 and -2^100 stand beside each other; where other summands come between them, those are lost. A quarter of what
+  // is left has an Atanh unless none is lost.
+  const auto parsed = ecg::Parse(
+      "graph g(%x: f32[8]) {\n  %c: f32[] = const {0.25}\n  %axes: i64[1] = const {0}\n"
+      "  %sum: f32[1] = ReduceSum(%x, %axes)\n  %part: f32[1] = Mul(%sum, %c)\n  %v: f32[1] = Atanh(%part)\n"
+      "  return %v\n}\n");
+  ASSERT_TRUE(parsed.ok()) << parsed.status();
+  const auto expected = Expect(*parsed, {Floats({0x1p100, -0x1p100, 1, 1, 1, 1, 1, 1})}, 100);
+  ASSERT_TRUE(expected.ok()) << expected.status();
+  ASSERT_TRUE(std::isnan(expected->outputs[0].GetDouble(0)));
+  Coverage coverage;
+  EXPECT_TRUE(Agree(*expected, {Floats({std::atanh(0.75)})}, Subnormal::kKept, &coverage).ok());
+  EXPECT_EQ(coverage.uncertain, 1);
+}
+
 // A quotient of a value by itself, which two kernels compute: each may round it, but by no more than rounding.
 TEST(JudgeTest, ReadersMayComputeAValueForThemselves) {
   const auto graph = ecg::Parse(R"(graph g(%x: f32[64]) {

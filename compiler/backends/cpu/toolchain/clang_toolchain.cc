@@ -123,6 +123,9 @@ std::vector<std::string> ClangToolchain::Flags(const std::string& march) {
                                     "-fno-stack-protector",
                                     "-fno-ident",
                                     "-w"};
+  // LLVM 14 joins addresses that come from several branches into one, and where one of them has no index it takes the
+  // scale of the next: of b[0], (b as bytes)[x] and b[y] it made (b as bytes)[y] (CodeGenPrepare, ExtAddrMode).
+  flags.insert(flags.end(), {"-mllvm", "-addr-sink-combine-scaled-reg=false"});
   if (IsArm(march)) {
     flags.push_back("--target=aarch64-linux-gnu");
   } else {

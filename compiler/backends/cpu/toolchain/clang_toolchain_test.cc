@@ -6,9 +6,11 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
+#include <numeric>
 
 #include "absl/strings/str_cat.h"
 #include "compiler/backends/confinement/confinement.h"
@@ -26,6 +28,28 @@ std::unique_ptr<ClangToolchain> MakeToolchain() {
   auto toolchain = ClangToolchain::Create();
   return std::move(toolchain).value();
 }
+
+// A built library, until it leaves the scope.
+class Loaded {
+ public:
+  explicit Loaded(const std::string& binary) : path_(testing::TempDir() + "/clang_toolchain_test.so") {
+    std::ofstream(path_, std::ios::binary) << binary;
+    handle_ = dlopen(path_.c_str(), RTLD_NOW | RTLD_LOCAL);
+    EXPECT_NE(handle_, nullptr) << dlerror();
+  }
+  Loaded(const Loaded&) = delete;
+  Loaded& operator=(const Loaded&) = delete;
+  ~Loaded() {
+    if (handle_ != nullptr) dlclose(handle_);
+    std::remove(path_.c_str());
+  }
+  // nullptr where there is no such function.
+  void* Find(const char* function) const { return handle_ == nullptr ? nullptr : dlsym(handle_, function); }
+
+ private:
+  const std::string path_;
+  void* handle_ = nullptr;
+};
 
 TEST(ClangToolchain, VersionNamesClang) { EXPECT_THAT(MakeToolchain()->version(), testing::StartsWith("clang 1")); }
 
@@ -49,15 +73,49 @@ TEST(ClangToolchain, BuiltTextRuns) {
   auto binaries = MakeToolchain()->Build(
       {Unit("extern \"C\" __attribute__((visibility(\"default\"))) int twice(int x) { return 2 * x; }")});
   ASSERT_TRUE(binaries.ok()) << binaries.status();
-  const std::string path = testing::TempDir() + "/clang_toolchain_test.so";
-  std::ofstream(path, std::ios::binary) << binaries->front();
-  void* handle = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
-  ASSERT_NE(handle, nullptr) << dlerror();
-  auto* twice = reinterpret_cast<int (*)(int)>(dlsym(handle, "twice"));
+  const Loaded loaded(binaries->front());
+  auto* twice = reinterpret_cast<int (*)(int)>(loaded.Find("twice"));
   ASSERT_NE(twice, nullptr);
   EXPECT_EQ(twice(21), 42);
-  dlclose(handle);
-  std::remove(path.c_str());
+}
+
+// LLVM 14 on its own reads bytes 0, 1, 2 … of `b` where y is not 0.
+TEST(ClangToolchain, AddressesOfSeveralBranchesKeepTheirScales) {
+  constexpr char kPad[] = R"(
+extern "C" __attribute__((visibility("default"))) void pad(const char* bytes, float* out) {
+  const float* b = (const float*)(bytes + 0);
+  for (long x = 0; x < 6; ++x) {
+    for (long y = 0; y < 5; ++y) {
+      for (long z = 0; z < 12; ++z) {
+        float value;
+        if (y < 1) {
+          if (x < 4) value = b[0]; else { if (x < 5) value = b[4]; else value = b[8]; }
+        } else {
+          if (x < 4) value = b[y - 1]; else { if (x < 5) value = b[y + 3]; else value = b[y + 7]; }
+        }
+        out[60 * x + 12 * y + z] = value;
+      }
+    }
+  }
+})";
+  ClangToolchainOptions options;
+  options.more_flags = {"-O1"};
+  const auto toolchain = ClangToolchain::Create(options);
+  ASSERT_TRUE(toolchain.ok()) << toolchain.status();
+  const auto binaries = (*toolchain)->Build({Unit(kPad)});
+  ASSERT_TRUE(binaries.ok()) << binaries.status();
+  const Loaded loaded(binaries->front());
+  auto* pad = reinterpret_cast<void (*)(const float*, float*)>(loaded.Find("pad"));
+  ASSERT_NE(pad, nullptr);
+  float b[12], out[6 * 5 * 12];
+  std::iota(b, b + 12, 1.0f);
+  pad(b, out);
+  for (int x = 0; x < 6; ++x) {
+    for (int y = 0; y < 5; ++y) {
+      const float want = b[4 * std::clamp(x - 3, 0, 2) + std::max(y - 1, 0)];
+      for (int z = 0; z < 12; ++z) EXPECT_EQ(out[60 * x + 12 * y + z], want) << x << " " << y << " " << z;
+    }
+  }
 }
 
 TEST(ClangToolchain, SeveralUnitsKeepTheirOrderAndAreReproducible) {
