@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <string>
@@ -19,6 +20,7 @@
 #include "compiler/pipeline/pass_runner.h"
 #include "compiler/pipeline/plan_account.h"
 #include "compiler/pipeline/verify.h"
+#include "compiler/plan/planners/none/none.h"
 #include "compiler/simplify/passes.h"
 #include "runtime/base/status_macros.h"
 
@@ -34,8 +36,12 @@ struct Candidate {
   KernelTexts texts = {};
 };
 
-// The most plans of a planner that chooses among plans (`auto`) that are measured beside the one that was made.
-constexpr size_t kMostOffers = 3;
+// The most plans of a planner that chooses among plans (`auto`) that are measured beside the one that was made and that
+// of `none`: all but one of the planners there are. Comparing drops those that are certainly slower after a few rounds.
+constexpr size_t kMostOffers = 7;
+// An offer whose estimate exceeds the best one's by more than this is not measured: four times the median error of such
+// estimates (decision 35).
+constexpr double kHopelessEstimate = 0.25;
 
 // A way to plan without measuring.
 struct Way {
@@ -203,6 +209,23 @@ absl::StatusOr<bool> AddCandidate(const Compilation& compilation, const Prepared
   return true;
 }
 
+// The offers beside the first, which was made, that may be measured: `none`'s, since no plan that is returned may be
+// slower, and then the others, the best first.
+std::vector<const OfferedPlan*> OffersToMeasure(const std::vector<OfferedPlan>& offers) {
+  std::vector<const OfferedPlan*> some;
+  double least = std::numeric_limits<double>::infinity();
+  for (const OfferedPlan& offer : offers) {
+    if (!offer.plan.fusion_blocks.empty()) least = std::min(least, offer.estimate.ns);
+  }
+  for (size_t o = 1; o < offers.size(); ++o) {
+    const bool is_unfused = offers[o].name == kUnfusedPlanner;
+    if (offers[o].plan.fusion_blocks.empty()) continue;
+    if (is_unfused) some.insert(some.begin(), &offers[o]);
+    if (!is_unfused && offers[o].estimate.ns <= (1 + kHopelessEstimate) * least) some.push_back(&offers[o]);
+  }
+  return some;
+}
+
 // Makes the plans of the list in plan_candidates.h whose kernels differ from those of `made` and from each other's, in
 // the order of that list; instead of the plan by estimates the best plans that its planner was offered. A plan that
 // cannot be made is left out.
@@ -213,9 +236,8 @@ absl::StatusOr<std::vector<Candidate>> CandidatesBeside(const Compilation& compi
   const DeviceModel typical = device.WithTypicalRates();
   const std::vector<OfferedPlan>& offers = made.planned.plan.offers;
   if (offers.empty()) ways.push_back({kByEstimates, typical, compilation.options.threads});
-  for (size_t o = 1; o < offers.size(); ++o) {
-    if (offers[o].plan.fusion_blocks.empty()) continue;
-    ways.push_back({NameOf(offers[o]), typical, compilation.options.threads, &offers[o].plan});
+  for (const OfferedPlan* offer : OffersToMeasure(offers)) {
+    ways.push_back({NameOf(*offer), typical, compilation.options.threads, &offer->plan});
   }
   // A permuted weight that others read in its own order is held twice, which small bundles should not.
   if (compilation.options.disabled_passes.count("carry-permutations") == 0 && compilation.options.size != "small") {
@@ -232,7 +254,7 @@ absl::StatusOr<std::vector<Candidate>> CandidatesBeside(const Compilation& compi
   std::vector<Candidate> candidates;
   size_t offered = 0;
   for (const Way& way : ways) {
-    if (way.given != nullptr && offered == kMostOffers) continue;
+    if (way.given != nullptr && offered == 1 + kMostOffers) continue;
     ASSIGN_OR_RETURN(const bool added, AddCandidate(compilation, made, way, &candidates));
     offered += added && way.given != nullptr ? 1 : 0;
   }

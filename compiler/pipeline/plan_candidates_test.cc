@@ -270,7 +270,8 @@ TEST_F(PlanCandidates, OfSeveralPlannersPlansTheFastestMeasuredOneShips) {
   EXPECT_EQ(account.kernels, 3);
   EXPECT_THAT(ratios.descriptions, ::testing::Contains(HasSubstr("plan none, 3 kernels")));
   EXPECT_THAT(ratios.descriptions, ::testing::Contains(HasSubstr("plan dnnfusion by measurements, 2 kernels")));
-  EXPECT_LE(ratios.descriptions.size(), 5u) << "the offline plan, three offers and the one that was made";
+  EXPECT_THAT(ratios.descriptions, ::testing::Not(::testing::Contains(HasSubstr("plan dnnfusion-listing"))))
+      << "two kernels are estimated far slower than one, and only `none` is measured in spite of that";
   const auto plan = nlohmann::json::parse(account.plan_json);
   int chosen = 0;
   for (const auto& one : plan["alternatives"]) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <functional>
 #include <iterator>
 #include <utility>
 
@@ -14,10 +15,13 @@ namespace {
 
 constexpr absl::Duration kTurn = absl::Milliseconds(10);
 
-// Does this hold for the rounds' ratios of each model?
+// Does this hold for the rounds' ratios of each model that was in all rounds?
 template <typename Condition>
 bool HoldsForAll(const TurnTimes& times, const Condition& condition) {
-  return times.ratios[0].size() >= kSettledRounds && std::all_of(times.ratios.begin(), times.ratios.end(), condition);
+  const auto rounds = static_cast<size_t>(times.rounds);
+  return rounds >= kSettledRounds && std::all_of(times.ratios.begin(), times.ratios.end(), [&](const auto& ratios) {
+           return ratios.size() < rounds || condition(ratios);
+         });
 }
 
 bool Settled(const TurnTimes& times, double within) {
@@ -35,12 +39,11 @@ bool Certain(const TurnTimes& times, double within) {
 }
 
 bool Enough(const TurnTimes& times, const PairedLimits& limits, absl::Time end) {
-  const auto rounds = static_cast<int64_t>(times.ratios[0].size());
   if (limits.runs > 0) {
     return std::all_of(times.latencies_ns.begin(), times.latencies_ns.end(),
                        [&](const std::vector<double>& one) { return one.size() >= static_cast<size_t>(limits.runs); });
   }
-  return rounds >= limits.least_rounds &&
+  return times.rounds >= limits.least_rounds &&
          (SteadyNow() >= end || Settled(times, limits.settled) || Certain(times, limits.certain));
 }
 
@@ -57,6 +60,18 @@ absl::StatusOr<std::vector<double>> TakeTurn(PreparedRun& run, bool is_short) {
 }
 
 }  // namespace
+
+std::vector<bool> FindHopeless(const std::vector<std::vector<double>>& ratios, double share) {
+  double bound = 1;
+  for (const std::vector<double>& one : ratios) {
+    if (one.size() >= kHopelessRounds) bound = std::min(bound, MedianInterval(one).high);
+  }
+  std::vector<bool> hopeless;
+  for (const std::vector<double>& one : ratios) {
+    hopeless.push_back(one.size() >= kHopelessRounds && MedianInterval(one).low > (1 + share) * bound);
+  }
+  return hopeless;
+}
 
 absl::StatusOr<PreparedRun> PreparedRun::Create(std::shared_ptr<const Bundle> bundle, absl::Span<const Tensor> inputs,
                                                 int threads, std::shared_ptr<ThreadPool> pool) {
@@ -124,17 +139,23 @@ absl::StatusOr<TurnTimes> RunInTurns(absl::Span<PreparedRun> runs, const PairedL
   times.latencies_ns.resize(runs.size());
   times.ratios.resize(runs.size() - 1);
   const absl::Time end = SteadyNow() + limits.time;
-  for (size_t round = 0; !Enough(times, limits, end); ++round) {
+  std::vector<bool> is_out(runs.size());
+  for (; !Enough(times, limits, end); ++times.rounds) {
+    if (limits.hopeless > 0) {
+      const std::vector<bool> hopeless = FindHopeless(times.ratios, limits.hopeless);
+      std::transform(hopeless.begin(), hopeless.end(), is_out.begin() + 1, is_out.begin() + 1, std::logical_or<>());
+    }
     std::vector<double> medians(runs.size());
     for (size_t turn = 0; turn < runs.size(); ++turn) {
-      const size_t which = round % 2 == 0 ? turn : runs.size() - 1 - turn;
+      const size_t which = times.rounds % 2 == 0 ? turn : runs.size() - 1 - turn;
+      if (is_out[which]) continue;
       ASSIGN_OR_RETURN(const std::vector<double> latencies_ns, TakeTurn(runs[which], is_short[which]));
       medians[which] = Quantile(latencies_ns, 0.5);
       std::vector<double>& all = times.latencies_ns[which];
       all.insert(all.end(), latencies_ns.begin(), latencies_ns.end());
     }
     for (size_t other = 1; other < runs.size(); ++other) {
-      times.ratios[other - 1].push_back(medians[other] / medians[0]);
+      if (!is_out[other]) times.ratios[other - 1].push_back(medians[other] / medians[0]);
     }
   }
   return times;

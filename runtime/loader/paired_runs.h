@@ -61,12 +61,17 @@ struct PairedLimits {
   // Stops before `time` once the 95% confidence interval (MedianInterval) of each median ratio lies within this share
   // of it, and there are kSettledRounds rounds. 0: never.
   double certain = 0;
+  // Leaves a model other than the first out of further rounds once that interval lies, by more than this share, above
+  // the whole interval of another model (that of the first is 1), and there are kHopelessRounds of them. 0: never.
+  double hopeless = 0;
 };
 
 struct TurnTimes {
   std::vector<std::vector<double>> latencies_ns;  // by model: of every timed run, in order
-  // By model after the first and by round: its median latency over that of the first.
+  // By model after the first and by round: its median latency over that of the first. Models that are left out have
+  // fewer rounds.
   std::vector<std::vector<double>> ratios;
+  int64_t rounds = 0;
 };
 
 // Runs the models, of which there are at least two, in rounds; every other round has the opposite order (ABBA, ABCCBA).
@@ -74,6 +79,10 @@ struct TurnTimes {
 // each finds the caches as it left them itself. On simulated devices one round says everything. INVALID_ARGUMENT where
 // only some of the models run on one: their times mean different things.
 absl::StatusOr<TurnTimes> RunInTurns(absl::Span<PreparedRun> runs, const PairedLimits& limits);
+
+// Which of the models after the first are certainly slower than another model by more than `share`, as PairedLimits
+// says of `hopeless`? `ratios` are those of TurnTimes.
+std::vector<bool> FindHopeless(const std::vector<std::vector<double>>& ratios, double share);
 
 struct PairedTimes {
   std::array<std::vector<double>, 2> latencies_ns;  // of every timed run, in order
@@ -85,6 +94,8 @@ absl::StatusOr<PairedTimes> RunPaired(PreparedRun& first, PreparedRun& second, c
 
 // The rounds after which `settled` and `certain` may end a comparison.
 inline constexpr size_t kSettledRounds = 20;
+// The rounds after which a model may be left out: the range of six ratios holds their median with 97% confidence.
+inline constexpr size_t kHopelessRounds = 6;
 
 }  // namespace fusion
 

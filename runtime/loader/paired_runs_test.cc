@@ -99,6 +99,39 @@ TEST_F(PairedRunsTest, SeveralRunInTurnsAndEachIsComparedWithTheFirst) {
   }
 }
 
+TEST(FindHopelessTest, ModelsThatAreCertainlySlowerThanAnotherAre) {
+  const auto around = [](double ratio) {
+    return std::vector<double>{ratio - 0.01, ratio + 0.01, ratio, ratio, ratio - 0.01, ratio + 0.01};
+  };
+  EXPECT_EQ(FindHopeless({around(1.05), around(1.02), around(0.9)}, 0.02), std::vector<bool>({true, true, false}));
+  EXPECT_EQ(FindHopeless({around(1.05), around(1.02)}, 0.02), std::vector<bool>({true, false})) << "the first has 1";
+  EXPECT_EQ(FindHopeless({around(1.05), around(1.02)}, 0.05), std::vector<bool>({false, false}));
+  const std::vector<double> noise = {0.9, 1.5, 1.5, 1.5, 1.5, 1.5};
+  EXPECT_EQ(FindHopeless({noise}, 0.02), std::vector<bool>({false}));
+  EXPECT_EQ(FindHopeless({{1.5, 1.5, 1.5, 1.5, 1.5}}, 0.02), std::vector<bool>({false})) << "too few rounds";
+}
+
+TEST_F(PairedRunsTest, ModelsAreLeftOutAfterTheirLeastRounds) {
+  std::vector<PreparedRun> runs;
+  for (int i = 0; i < 3; ++i) {
+    auto run = Prepare(1);
+    ASSERT_TRUE(run.ok()) << run.status();
+    runs.push_back(*std::move(run));
+  }
+  PairedLimits limits;
+  limits.time = absl::ZeroDuration();
+  limits.least_rounds = 12;
+  limits.hopeless = 1e9;
+  const auto times = RunInTurns(absl::MakeSpan(runs), limits);
+  ASSERT_TRUE(times.ok()) << times.status();
+  EXPECT_EQ(times->rounds, 12);
+  for (const auto& ratios : times->ratios) EXPECT_EQ(ratios.size(), 12u) << "none is a billion times as slow";
+  limits.hopeless = 1e-300;
+  const auto strict = RunInTurns(absl::MakeSpan(runs), limits);
+  ASSERT_TRUE(strict.ok()) << strict.status();
+  for (const auto& ratios : strict->ratios) EXPECT_GE(ratios.size(), kHopelessRounds);
+}
+
 TEST_F(PairedRunsTest, AProgramIsSelectedByItsNumber) {
   const std::string path = testing::TempDir() + "/paired_programs_" + std::to_string(getpid()) + ".fusion";
   const auto built = BuildSharedObject(kTinyKernelSource);

@@ -119,6 +119,7 @@ absl::StatusOr<AcceptedRows> AcceptPlans(const v1::PlanRun& run, const v1::PlanM
       good = good && is_time(value);
     }
     good = good && plan.ratio_low() <= plan.ratio() && plan.ratio() <= plan.ratio_high();
+    good = good && plan.rounds() >= 0 && plan.rounds() <= measured.rounds();
   }
   for (const v1::PlanOrigin& plan : run.plans()) good = good && plan.key().size() == kKeyLength;
   if (!good) return absl::UnavailableError("the worker's comparison of plans does not fit its task");
@@ -130,7 +131,7 @@ absl::StatusOr<AcceptedRows> AcceptPlans(const v1::PlanRun& run, const v1::PlanM
     row.device_fingerprint = worker.fingerprint;
     row.description = run.plans(p).description();
     row.threads = std::max(1, task.threads);
-    row.rounds = measured.rounds();
+    row.rounds = times.rounds() > 0 ? times.rounds() : measured.rounds();
     row.ratio = times.ratio(), row.ratio_low = times.ratio_low(), row.ratio_high = times.ratio_high();
     row.median_ns = times.median_ns();
     row.reference_ns = measured.plans(0).median_ns();

@@ -89,6 +89,9 @@ TEST(FusionMeasure, TimesThePlansOfABundleInTurns) {
   EXPECT_GE(json["rounds"], 5);
   ASSERT_EQ(json["plans"].size(), 2u);
   EXPECT_EQ(json["plans"][0]["ratio"], 1);
+  EXPECT_EQ(json["plans"][0]["rounds"], json["rounds"]);
+  EXPECT_GE(json["plans"][1]["rounds"], 5);
+  EXPECT_LE(json["plans"][1]["rounds"], json["rounds"]);
   EXPECT_LE(json["plans"][1]["ratio_low"], json["plans"][1]["ratio"]);
   EXPECT_LE(json["plans"][1]["ratio"], json["plans"][1]["ratio_high"]);
   EXPECT_GT(json["plans"][1]["median_ns"], 0);

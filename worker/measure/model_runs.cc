@@ -61,6 +61,8 @@ absl::StatusOr<PairedLimits> LimitsFor(PreparedRun& bundle, PreparedRun& unfused
 constexpr double kCertain = 0.005;
 constexpr absl::Duration kLeastPlanTime = absl::Seconds(4), kMostPlanTime = absl::Seconds(30);
 constexpr double kPlanRounds = 60;
+// A plan that is certainly slower than another one by more than this is not measured further.
+constexpr double kHopeless = 0.02;
 
 // One run of each, which touches their memory, decides how much time there is for more.
 absl::StatusOr<PairedLimits> LimitsFor(absl::Span<PreparedRun> plans) {
@@ -72,6 +74,7 @@ absl::StatusOr<PairedLimits> LimitsFor(absl::Span<PreparedRun> plans) {
   PairedLimits limits;
   limits.time = std::clamp(absl::Nanoseconds(kPlanRounds * round_ns), kLeastPlanTime, kMostPlanTime);
   limits.certain = kCertain;
+  limits.hopeless = kHopeless;
   if (round_ns > kSlowNs) limits.warmup = 0;
   return limits;
 }
@@ -217,8 +220,9 @@ absl::StatusOr<std::string> TimePlans(const std::string& path, int threads) {
     one["ratio"] = Quantile(ratios, 0.5);
     one["ratio_low"] = interval.low;
     one["ratio_high"] = interval.high;
+    one["rounds"] = p == 0 ? static_cast<size_t>(times.rounds) : ratios.size();
   }
-  return ToText({{"rounds", times.ratios[0].size()}, {"plans", list}});
+  return ToText({{"rounds", times.rounds}, {"plans", list}});
 }
 
 absl::StatusOr<std::string> VerifyModel(const std::string& bundle, const std::string& reference, int threads) {

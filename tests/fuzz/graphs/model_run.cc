@@ -16,6 +16,7 @@ namespace fusion::fuzz {
 namespace {
 
 constexpr int kOpset = 21;
+constexpr int64_t kMostElements = 1 << 22;  // of a value of a node that is run alone
 
 void CollectReads(const onnx::NodeProto& node, const std::set<std::string>& defined, std::set<std::string>* reads) {
   for (const std::string& name : node.input()) {
@@ -140,6 +141,11 @@ absl::StatusOr<TensorsByName> RunNode(const onnx::NodeProto& node, const Tensors
     graph->add_output()->set_name(name);
   }
   ASSIGN_OR_RETURN(const ecg::Graph imported, ImportModel(model));
+  for (const ecg::Value& value : imported.values()) {
+    if (NumElements(value.type.shape) > kMostElements) {
+      return absl::ResourceExhaustedError(absl::StrCat(node.op_type(), ": a value has too many elements"));
+    }
+  }
   ASSIGN_OR_RETURN(const std::vector<Tensor> all, ecg::Interpret(imported, {}));
   ASSIGN_OR_RETURN(std::vector<Tensor> outputs, conformance::CutToExtents(imported, all));
   TensorsByName results;

@@ -22,7 +22,8 @@ absl::StatusOr<ecg::Graph> ImportModel(const onnx::ModelProto& model);
 
 using TensorsByName = std::map<std::string, Tensor>;
 
-// Returns the results of `node` if all values that it reads, also in its subgraphs, are constants. Fails like import.
+// Returns the results of `node` if all values that it reads, also in its subgraphs, are constants. Fails like import,
+// and with RESOURCE_EXHAUSTED where a value would have more elements than anybody wants to wait for.
 absl::StatusOr<TensorsByName> RunNode(const onnx::NodeProto& node, const TensorsByName& values);
 
 // Returns the outer names that the node and its subgraphs read.

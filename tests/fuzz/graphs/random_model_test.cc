@@ -34,6 +34,19 @@ TEST(RandomModelTest, TextKeepsAModel) {
   EXPECT_EQ(ecg::Print(*imported), ecg::Print(drawn.graph));
 }
 
+// Such operators are drawn, and one of them took all memory.
+TEST(RandomModelTest, AnOperatorWithAHugeResultIsNotRun) {
+  onnx::NodeProto node;
+  node.set_op_type("ConstantOfShape");
+  node.add_input("shape");
+  node.add_output("y");
+  const auto run = [&](int64_t rows) {
+    return RunNode(node, {{"shape", Tensor::From<int64_t>(DType::kI64, {2}, {rows, 1024})}});
+  };
+  EXPECT_TRUE(run(2).ok()) << run(2).status();
+  EXPECT_TRUE(absl::IsResourceExhausted(run(1 << 20).status())) << run(1 << 20).status();
+}
+
 TEST(RandomModelTest, DrawsWhatOnlyModelsHave) {
   std::map<std::string, int> counts;
   for (uint64_t seed = 0; seed < 300; ++seed) CountOperators(RandomModel(seed).model.graph(), &counts);

@@ -5,7 +5,7 @@ namespace {
 
 class None : public Planner {
  public:
-  const char* name() const override { return "none"; }
+  const char* name() const override { return kUnfusedPlanner; }
   absl::StatusOr<FusionPlan> Plan(const ecg::Graph& graph, const DeviceModel&, FusionOracle&,
                                   const PlanOptions&) const override {
     FusionPlan plan;

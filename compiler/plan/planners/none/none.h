@@ -6,6 +6,7 @@
 
 namespace fusion {
 
+inline constexpr char kUnfusedPlanner[] = "none";
 const Planner* NonePlanner();
 
 }  // namespace fusion
