@@ -187,7 +187,7 @@ void TakePlan(const CompileAccount& other, CompileAccount* account) {
   account->plan_json = other.plan_json;
 }
 
-constexpr char kOffline[] = "offline", kByEstimates[] = "by estimates";
+constexpr char kOffline[] = "offline", kByEstimates[] = "by estimates", kTuned[] = " with tuned schedules";
 
 // Makes a plan the next candidate, unless it cannot be made or has the kernels of `made` or of another candidate.
 // Returns whether it is one.
@@ -199,7 +199,7 @@ absl::StatusOr<bool> AddCandidate(const Compilation& compilation, const Prepared
   if (way.tuning != nullptr && (*plan)->account.tuned == 0) return false;
   const auto is_same = [&](const Prepared& other) { return !way.graph && SameLaunches(other, **plan); };
   if (is_same(made) ||
-      std::any_of(candidates->begin(), candidates->end(), [&](const Candidate& one) { return is_same(*one.own); })) {
+      std::any_of(candidates->begin(), candidates->end(), [&](const Candidate& one) { return is_same(*one.model); })) {
     return false;
   }
   Candidate& candidate = candidates->emplace_back();
@@ -207,6 +207,18 @@ absl::StatusOr<bool> AddCandidate(const Compilation& compilation, const Prepared
   candidate.own = *std::move(plan);
   candidate.model = candidate.own.get();
   return true;
+}
+
+// The structure and the layouts of a candidate, with the schedules that tuning found for equal kernels.
+Way Tuned(const Compilation& compilation, const Candidate& candidate, LatencyOracle* known) {
+  const Planned& planned = candidate.own->planned;
+  return {absl::StrCat(candidate.name, kTuned),
+          *compilation.context.device,
+          compilation.options.threads,
+          &planned.plan,
+          std::nullopt,
+          &planned.layouts,
+          known};
 }
 
 // The offers beside the first, which was made, that may be measured: `none`'s, since no plan that is returned may be
@@ -264,15 +276,7 @@ absl::StatusOr<std::vector<Candidate>> CandidatesBeside(const Compilation& compi
     const auto of =
         std::find_if(candidates.begin(), candidates.end(), [&](const Candidate& one) { return one.name == structure; });
     if (of == candidates.end()) continue;
-    const Planned& planned = of->own->planned;
-    const Way way{absl::StrCat(structure, " with tuned schedules"),
-                  device,
-                  compilation.options.threads,
-                  &planned.plan,
-                  std::nullopt,
-                  &planned.layouts,
-                  &known};
-    RETURN_IF_ERROR(AddCandidate(compilation, made, way, &candidates).status());
+    RETURN_IF_ERROR(AddCandidate(compilation, made, Tuned(compilation, *of, &known), &candidates).status());
   }
   return candidates;
 }
@@ -291,6 +295,48 @@ size_t FastestOf(const std::vector<PlanAlternative>& plans) {
     if (IsFaster(plans[p]) && plans[p].ratio * (1 - kEqualPlans) <= least) return p;
   }
   return 0;
+}
+
+void SetTimes(const PlanComparison& comparison, PlanAlternative* one) {
+  one->median_ns = comparison.median_ns;
+  one->ratio = comparison.ratio, one->ratio_low = comparison.ratio_low, one->ratio_high = comparison.ratio_high;
+  one->rounds = comparison.rounds;
+}
+
+// Where the chosen plan is an offer, which nothing has tuned, compares it with its structure in tuned schedules, and
+// makes that the chosen one if it is faster for certain. Its ratio to the reference is the product of two.
+absl::Status CompareTuned(const Compilation& compilation, const std::map<std::string, int64_t>& dims,
+                          const Prepared& made, std::vector<Candidate>* candidates,
+                          std::vector<PlanAlternative>* alternatives, size_t* chosen) {
+  const bool is_offer = (*candidates)[*chosen].own != nullptr && (*alternatives)[*chosen].rounds > 0 &&
+                        std::any_of(made.planned.plan.offers.begin(), made.planned.plan.offers.end(),
+                                    [&](const OfferedPlan& one) { return NameOf(one) == (*candidates)[*chosen].name; });
+  if (!is_offer || !passes::MayTune(compilation)) return absl::OkStatus();
+  KnownAnswers known(compilation.context.oracle);
+  ASSIGN_OR_RETURN(const bool added,
+                   AddCandidate(compilation, made, Tuned(compilation, (*candidates)[*chosen], &known), candidates));
+  if (!added) return absl::OkStatus();
+  RETURN_IF_ERROR(MakeKernels(compilation, &candidates->back()));
+  std::vector<Candidate> two(2);
+  for (Candidate* one : {&two[0], &two[1]}) {
+    const Candidate& of = one == &two[0] ? (*candidates)[*chosen] : candidates->back();
+    *one = {of.name, nullptr, of.model, of.launches, of.texts};
+  }
+  ASSIGN_OR_RETURN(const PlanQuestion reference, QuestionOf(compilation, two[0]));
+  ASSIGN_OR_RETURN(const PlanQuestion tuned, QuestionOf(compilation, two[1]));
+  if (tuned.key == reference.key) {
+    candidates->pop_back();
+    return absl::OkStatus();
+  }
+  CandidateBundler bundler(compilation, dims, two);
+  ASSIGN_OR_RETURN(const PlanAnswers answers, compilation.context.plans->Compare(reference, {&tuned, 1}, bundler));
+  PlanAlternative& one = alternatives->emplace_back(AlternativeOf(candidates->back()));
+  if (!answers.comparisons[0].has_value()) return absl::OkStatus();
+  SetTimes(*answers.comparisons[0], &one);
+  const bool is_faster = IsFaster(one) && one.ratio <= 1 - kEqualPlans;
+  for (double* ratio : {&one.ratio, &one.ratio_low, &one.ratio_high}) *ratio *= (*alternatives)[*chosen].ratio;
+  if (is_faster) *chosen = candidates->size() - 1;
+  return absl::OkStatus();
 }
 
 }  // namespace
@@ -337,18 +383,15 @@ absl::Status KeepFastestPlan(const Compilation& compilation, const std::map<std:
   for (size_t c = 1; c < candidates.size(); ++c) {
     const std::optional<PlanComparison>& comparison = answers.comparisons[c - 1];
     if (!comparison.has_value()) continue;
-    PlanAlternative& one = account.alternatives[c];
-    one.median_ns = comparison->median_ns;
-    one.ratio = comparison->ratio, one.ratio_low = comparison->ratio_low, one.ratio_high = comparison->ratio_high;
-    one.rounds = comparison->rounds;
+    SetTimes(*comparison, &account.alternatives[c]);
     PlanAlternative& reference = account.alternatives[0];
     reference.median_ns = comparison->reference_ns;
     reference.ratio = reference.ratio_low = reference.ratio_high = 1;
-    reference.rounds = comparison->rounds;
+    reference.rounds = std::max(reference.rounds, comparison->rounds);
   }
   // Where the plan that was made has no answer, nothing speaks against it.
-  const size_t chosen =
-      account.alternatives.back().rounds > 0 ? FastestOf(account.alternatives) : candidates.size() - 1;
+  size_t chosen = account.alternatives.back().rounds > 0 ? FastestOf(account.alternatives) : candidates.size() - 1;
+  RETURN_IF_ERROR(CompareTuned(compilation, dims, *made, &candidates, &account.alternatives, &chosen));
   account.alternatives[chosen].chosen = true;
   for (PlanAlternative& one : estimated) {
     one.chosen = false;

@@ -9,6 +9,7 @@
 //   plans, scheduled for this device and its threads, with the schedules that tuning found for equal kernels. Nothing
 //   more is measured for them
 // - "by measurements", the plan that was made
+// Last, an offer that is the fastest is compared with its own structure in the schedules that tuning found.
 // A planner that chooses among plans (`auto`) leaves them with its own; instead of the second, all that may be the
 // best, and that of `none`, are measured beside the one that it chose, each under its planner's name
 // (docs/decisions/0043-auto.md).

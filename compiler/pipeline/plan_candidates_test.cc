@@ -344,6 +344,28 @@ TEST_F(TunedCandidates, TheOfflineStructureTakesTheSchedulesThatTuningFound) {
   EXPECT_EQ(nlohmann::json::parse(account.plan_json)["alternatives"][1]["plan"], "offline with tuned schedules");
 }
 
+// The softmax, which is a kernel of the plan that was made and of that of `none`, was tuned.
+TEST_F(TunedCandidates, AnOfferThatIsTheFastestTakesThemToo) {
+  options_.planner = "auto";
+  ratios_.fastest = "plan none";
+  const CompileAccount account = CompileIt();
+  EXPECT_THAT(ratios_.descriptions, ElementsAre("plan none, 3 kernels", "plan none with tuned schedules, 3 kernels"))
+      << "what was compared last";
+  const auto find = [&](const std::string& name) {
+    return std::find_if(account.alternatives.begin(), account.alternatives.end(),
+                        [&](const PlanAlternative& one) { return one.plan == name; });
+  };
+  ASSERT_NE(find("none with tuned schedules"), account.alternatives.end());
+  EXPECT_TRUE(find("none with tuned schedules")->chosen);
+  EXPECT_EQ(find("none with tuned schedules")->ratio, 0.25) << "half of half";
+  EXPECT_FALSE(find("none")->chosen);
+  EXPECT_EQ(shipped_, 3u);
+  EXPECT_GT(account.tuned, 0) << "the account tells of the plan in the bundle";
+  options_.tune = "off";
+  EXPECT_EQ(CompileIt().tuned, 0);
+  EXPECT_THAT(ratios_.descriptions, ::testing::Not(::testing::Contains(HasSubstr("with tuned schedules"))));
+}
+
 TEST_F(TunedCandidates, NothingIsMeasuredForThem) {
   CompileIt();
   EXPECT_THAT(ratios_.descriptions, ::testing::Not(::testing::Contains(HasSubstr("with tuned schedules"))))
