@@ -21,6 +21,7 @@
 #include "runtime/base/status_macros.h"
 #include "runtime/devices/cpu/subnormals.h"
 #include "tests/conformance/cut_to_extents.h"
+#include "tests/fuzz/graphs/values.h"
 
 namespace fusion::fuzz {
 namespace {
@@ -157,13 +158,6 @@ absl::StatusOr<std::optional<std::vector<Tensor>>> UnlessImpossible(Outputs run)
   if (absl::IsOutOfRange(run.status()) || absl::IsInvalidArgument(run.status())) return std::nullopt;
   RETURN_IF_ERROR(run.status());
   return *std::move(run);
-}
-
-bool SameTensors(const std::vector<Tensor>& a, const std::vector<Tensor>& b) {
-  return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](const Tensor& x, const Tensor& y) {
-    const auto bytes = static_cast<size_t>(x.size_bytes());
-    return x.shape() == y.shape() && (bytes == 0 || std::memcmp(x.data(), y.data(), bytes) == 0);
-  });
 }
 
 // The magnitude of the largest finite element; 0 where elements are no floats.

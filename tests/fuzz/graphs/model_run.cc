@@ -3,6 +3,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <optional>
 #include <set>
 
 #include "absl/strings/str_cat.h"
@@ -11,6 +12,8 @@
 #include "compiler/ops/registry/onnx_dtype.h"
 #include "runtime/base/status_macros.h"
 #include "tests/conformance/cut_to_extents.h"
+#include "tests/fuzz/graphs/other_indices.h"
+#include "tests/fuzz/graphs/values.h"
 
 namespace fusion::fuzz {
 namespace {
@@ -146,8 +149,16 @@ absl::StatusOr<TensorsByName> RunNode(const onnx::NodeProto& node, const Tensors
       return absl::ResourceExhaustedError(absl::StrCat(node.op_type(), ": a value has too many elements"));
     }
   }
-  ASSIGN_OR_RETURN(const std::vector<Tensor> all, ecg::Interpret(imported, {}));
+  ASSIGN_OR_RETURN(const ecg::LoweredGraph lowered, ecg::LoweredGraph::Make(imported));
+  ASSIGN_OR_RETURN(const std::vector<Tensor> all, lowered.Run({}));
   ASSIGN_OR_RETURN(std::vector<Tensor> outputs, conformance::CutToExtents(imported, all));
+  if (const std::optional<te::Program> other = WithOtherIndices(lowered.program())) {
+    ASSIGN_OR_RETURN(const std::vector<Tensor> all_others, lowered.RunAs(*other, {}));
+    ASSIGN_OR_RETURN(const std::vector<Tensor> others, conformance::CutToExtents(imported, all_others));
+    if (!SameTensors(outputs, others)) {
+      return absl::InvalidArgumentError(absl::StrCat(node.op_type(), ": an index lies outside of what it indexes"));
+    }
+  }
   TensorsByName results;
   for (size_t o = 0; o < names.size(); ++o) results[names[o]] = std::move(outputs[o]);
   return results;

@@ -1,5 +1,6 @@
 #include "tests/fuzz/graphs/values.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -122,6 +123,13 @@ std::vector<Tensor> DrawInputs(const ecg::Graph& graph) {
     inputs.push_back(DrawInput(value.name, value.type.dtype, value.type.shape));
   }
   return inputs;
+}
+
+bool SameTensors(const std::vector<Tensor>& a, const std::vector<Tensor>& b) {
+  return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](const Tensor& x, const Tensor& y) {
+    const auto bytes = static_cast<size_t>(x.size_bytes());
+    return x.shape() == y.shape() && (bytes == 0 || std::memcmp(x.data(), y.data(), bytes) == 0);
+  });
 }
 
 }  // namespace fusion::fuzz

@@ -27,6 +27,9 @@ Tensor DrawInput(const std::string& name, DType dtype, const Shape& shape);
 // Draws one tensor per input from the input's name, so that a smaller graph runs on the same data.
 std::vector<Tensor> DrawInputs(const ecg::Graph& graph);
 
+// Are the shapes equal, and all elements bit for bit?
+bool SameTensors(const std::vector<Tensor>& a, const std::vector<Tensor>& b);
+
 }  // namespace fusion::fuzz
 
 #endif  // FUSION_TESTS_FUZZ_GRAPHS_VALUES_H_
