@@ -26,7 +26,8 @@ struct Expectation {
   std::vector<Tensor> kept, flushed;
   // How far rounding may move each element of the outputs once rules have rewritten the graph: a rule may add rounding
   // to what was exact. Empty until WidenByRewriting. In f64, whatever the outputs' types are; zero where they are no
-  // floats, NaN where rounding decides whether they are numbers, infinities or NaN.
+  // floats, NaN where rounding (or the range of f32, AllowForRange) decides whether they are numbers, infinities or
+  // NaN.
   std::vector<Tensor> widened;
   // Rounding (or zero in place of a subnormal number) decides an index or an extent, and in some run it is out of
   // range: nothing can be compared.
@@ -44,6 +45,10 @@ absl::StatusOr<Expectation> Expect(const ecg::Graph& graph, const std::vector<Te
 // inputs and constants, moved by a unit in the last place, move its result further, as far as that.
 absl::Status WidenByRewriting(const ecg::Graph& source, const ecg::Graph& rewritten, const std::vector<Tensor>& inputs,
                               int runs, Expectation* expectation);
+
+// Says of elements that they are numbers, infinities or NaN only by the range of f32 where floats of a slightly larger
+// range (wide_range.h) give another kind: rules may decide it either way. Fails where that cannot be computed.
+absl::Status AllowForRange(const ecg::Graph& source, const std::vector<Tensor>& inputs, Expectation* expectation);
 
 // Adds runs in which the graph's windows are computed by minimal filtering (schedule/rewrite/minimal_filtering.h), with
 // tiles of 2 and of 4 results: its rounding is relative to the largest value of a tile, and an infinity or NaN of the
