@@ -112,6 +112,54 @@ TEST(Scatter, HalvesAreRoundedOnceAtTheEnd) {
   }
 }
 
+// Constant indices that address a box are a choice by coordinates, and agree with the search that others need.
+TEST(Scatter, ConstantBoxesAreNotSearched) {
+  const auto iota = [](const Shape& shape, double from) {
+    std::vector<double> values(static_cast<size_t>(NumElements(shape)));
+    for (size_t i = 0; i < values.size(); ++i) values[i] = from + static_cast<double>(i);
+    return F32(shape, values);
+  };
+  struct Case {
+    std::string op;
+    Tensor indices;
+    Shape updates;
+    int64_t axis;
+    bool is_box;
+  };
+  const std::vector<Case> cases = {
+      {"ScatterElements", I64({3, 2}, {1, 2, 1, 2, 1, 2}), {3, 2}, 1, true},
+      {"ScatterElements", I64({3, 1}, {-1, 3, -1}), {3, 1}, 1, true},
+      {"ScatterElements", I64({2, 2}, {0, 1, 0, 1}), {2, 2}, 1, true},  // fewer rows than the data
+      {"ScatterElements", I64({3, 4}, {0, 1, 2, 3, 0, 1, 2, 3, 0, 1, 2, 3}), {3, 4}, 1, true},
+      {"ScatterElements", I64({2, 4}, {1, 1, 1, 1, 2, 2, 2, 2}), {2, 4}, 0, true},
+      {"ScatterElements", I64({3, 2}, {1, 2, 1, 2, 2, 1}), {3, 2}, 1, false},
+      {"ScatterElements", I64({3, 2}, {2, 1, 2, 1, 2, 1}), {3, 2}, 1, false},
+      {"ScatterElements", I64({3, 2}, {3, 4, 3, 4, 3, 4}), {3, 2}, 1, false},  // one lies outside
+      {"ScatterND", I64({2, 1}, {1, 2}), {2, 4}, 0, true},
+      {"ScatterND", I64({1, 1}, {-3}), {1, 4}, 0, true},
+      {"ScatterND", I64({2, 2, 2}, {0, 2, 0, 3, 1, 2, 1, 3}), {2, 2}, 0, true},
+      {"ScatterND", I64({3, 1, 2}, {0, -1, 1, -1, 2, -1}), {3, 1}, 0, true},
+      {"ScatterND", I64({2, 1}, {1, 1}), {2, 4}, 0, false},
+      {"ScatterND", I64({2, 1}, {2, 3}), {2, 4}, 0, false},
+      {"ScatterND", I64({4, 2}, {0, 2, 0, 3, 1, 2, 1, 3}), {4}, 0, false},  // the box's points in a list
+  };
+  for (const Case& one : cases) {
+    for (const std::string reduction : {"none", "add", "mul", "max", "min"}) {
+      OpCase scatter{one.op, {iota({3, 4}, 0), one.indices, iota(one.updates, -3)}, {{"reduction", reduction}}};
+      if (one.op == "ScatterElements") scatter.attrs.emplace_back("axis", one.axis);
+      const std::vector<double> searched = Values(RunOp(scatter));
+      EXPECT_EQ(MappingOf(scatter), MappingType::kManyToMany);
+      scatter.constants = {1};
+      const std::string what = one.op + " " + reduction + " of " + ::testing::PrintToString(Elements(one.indices));
+      EXPECT_EQ(Values(RunOp(scatter)), searched) << what;
+      EXPECT_EQ(MappingOf(scatter), one.is_box ? MappingType::kOneToOne : MappingType::kManyToMany) << what;
+      if (one.is_box) {
+        EXPECT_EQ(CountTes(scatter), 1) << what;
+      }
+    }
+  }
+}
+
 // A routine applies many updates of many elements one after another, because a search would be quadratic.
 TEST(Scatter, LongOnesAreRoutinesForEveryReduction) {
   const int64_t slices = 3000, rows = 2000;

@@ -1,9 +1,11 @@
 // ScatterElements, ScatterND (and Scatter, its old name), MaxUnpool. A tensor expression writes every element once, so
 // a scatter is turned around: each element of the result searches the updates for those that address it, in order. The
 // last one wins, or `reduction` combines all. Updates that are whole slices are searched once per slice. Where that
-// search is long, a routine applies the updates one after another.
+// search is long, a routine applies the updates one after another. Constant indices that address a box of the data, as
+// exporters write `x[:, 2:5] = y`, need no search: the result is a choice by coordinates, as a Concat of slices is.
 #include <algorithm>
 #include <limits>
+#include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -13,6 +15,7 @@
 #include "compiler/ops/shared/axes.h"
 #include "compiler/ops/shared/elementwise.h"
 #include "compiler/ops/shared/extents.h"
+#include "compiler/ops/shared/index_table.h"
 #include "compiler/ops/shared/window.h"
 #include "runtime/base/status_macros.h"
 
@@ -57,6 +60,11 @@ Scalar Combine(Reduction reduction, const Scalar& a, const Scalar& b) {
   return b;
 }
 
+// Sums and products of halves are rounded once, at the end.
+DType WideType(Reduction reduction, DType dtype) {
+  return reduction == Reduction::kAdd || reduction == Reduction::kMul ? ComputeType(dtype) : dtype;
+}
+
 // Whether the update at (i, r) addresses element i, and its value.
 struct Candidate {
   Scalar addressed;
@@ -93,6 +101,95 @@ void CallScatter(LowerContext& context, const char* routine, std::vector<int64_t
                                       {{type.dtype, type.shape}});
 }
 
+// The elements that the updates address, each once and in the updates' own order: those from `begins` on, as many as
+// the updates have, which have the data's rank.
+struct Box {
+  Shape begins;
+};
+// Constants of more indices are not looked at.
+constexpr int64_t kMostLookedAt = 1 << 18;
+
+// The scatter's constant indices; nullptr: they are not constant, or none, or too many.
+const Tensor* FewIndices(const OpContext& context) {
+  const Tensor* indices = context.Constant(1);
+  if (indices == nullptr || indices->num_elements() == 0 || indices->num_elements() > kMostLookedAt) return nullptr;
+  return indices;
+}
+
+// Counts an index from the beginning; nullopt where the extent has no such element.
+std::optional<int64_t> Counted(int64_t index, int64_t extent) {
+  if (index < 0) index += extent;
+  return index >= 0 && index < extent ? std::optional(index) : std::nullopt;
+}
+
+// Do constant indices address a box? Position p of the updates then addresses begins + p.
+std::optional<Box> BoxOfElements(const OpContext& context) {
+  const Tensor* indices = FewIndices(context);
+  const absl::StatusOr<int> axis = NormalizeAxis(context, context.attrs.Int("axis"), context.Rank(0));
+  if (indices == nullptr || !axis.ok()) return std::nullopt;
+  const Shape& shape = indices->shape();
+  const int64_t extent = context.ShapeOf(0)[*axis];
+  const std::optional<int64_t> first = Counted(indices->GetInt(0), extent);
+  const int64_t inner = NumElements({shape.begin() + *axis + 1, shape.end()});
+  for (int64_t e = 0; first && e < indices->num_elements(); ++e) {
+    if (Counted(indices->GetInt(e), extent) != *first + e / inner % shape[*axis]) return std::nullopt;
+  }
+  if (!first) return std::nullopt;
+  Box box{Shape(shape.size(), 0)};
+  box.begins[*axis] = *first;
+  return box;
+}
+
+std::optional<Box> BoxOfND(const OpContext& context) {
+  const Tensor* indices = FewIndices(context);
+  if (indices == nullptr) return std::nullopt;
+  const Shape &data = context.ShapeOf(0), &shape = indices->shape();
+  const int64_t depth = shape.back();
+  if (static_cast<int64_t>(shape.size()) != depth + 1) return std::nullopt;
+  Box box{Shape(data.size(), 0)};
+  int64_t inner = indices->num_elements() / depth;  // rows of indices that share the coordinates before dimension k
+  for (int64_t k = 0; k < depth; ++k) {
+    inner /= shape[k];
+    const std::optional<int64_t> first = Counted(indices->GetInt(k), data[k]);
+    for (int64_t row = 0; first && row < indices->num_elements() / depth; ++row) {
+      if (Counted(indices->GetInt(row * depth + k), data[k]) != *first + row / inner % shape[k]) return std::nullopt;
+    }
+    if (!first) return std::nullopt;
+    box.begins[k] = *first;
+  }
+  return box;
+}
+
+absl::Status LowerBox(LowerContext& context, const Box& box) {
+  ASSIGN_OR_RETURN(const Reduction reduction, ReductionOf(context));
+  const Shape &data = context.ShapeOf(0), &updates = context.ShapeOf(2);
+  const DType dtype = context.output_types[0].dtype, wide = WideType(reduction, dtype);
+  te::Builder& b = *context.builder;
+  DefineMap(context, 0, [&](const Idx& i) {
+    Idx at;
+    for (size_t d = 0; d < i.size(); ++d) at.push_back(i[d] - box.begins[d]);
+    const Scalar old = b.At(context.in[0], i), given = b.At(context.in[2], at);
+    Scalar value = reduction == Reduction::kNone
+                       ? given
+                       : te::Cast(dtype, Combine(reduction, te::Cast(wide, old), te::Cast(wide, given)));
+    for (size_t d = i.size(); d-- > 0;) {
+      std::vector<int64_t> begins;
+      std::vector<Scalar> pieces;
+      const auto add = [&](int64_t begin, const Scalar& piece) {
+        begins.push_back(begin);
+        pieces.push_back(piece);
+      };
+      const int64_t begin = box.begins[d], end = begin + updates[d];
+      if (begin > 0) add(0, old);
+      add(begin, value);
+      if (end < data[d]) add(end, old);
+      value = ByRange(i[d], begins, pieces);
+    }
+    return value;
+  });
+  return absl::OkStatus();
+}
+
 absl::Status LowerSearch(LowerContext& context, const Shape& searched,
                          const std::function<Candidate(const Idx& i, const Idx& r)>& candidate) {
   ASSIGN_OR_RETURN(const Reduction reduction, ReductionOf(context));
@@ -102,9 +199,7 @@ absl::Status LowerSearch(LowerContext& context, const Shape& searched,
     DefineMap(context, 0, [&](const Idx& i) { return b.At(context.in[0], i); });
     return absl::OkStatus();
   }
-  // Sums and products of halves are rounded once, at the end.
-  const bool rounds = reduction == Reduction::kAdd || reduction == Reduction::kMul;
-  const DType wide = rounds ? ComputeType(type.dtype) : type.dtype;
+  const DType wide = WideType(reduction, type.dtype);
   // The accumulators are the combined updates and whether there was one. They are combined with the data at the end.
   context.out = b.GeneralReduction(
       "scatter", {type.dtype}, type.shape, searched, {te::Imm(wide, 0), te::ImmInt(DType::kBool, 0)},
@@ -139,6 +234,7 @@ absl::StatusOr<Types> InferScatterElements(const OpContext& context, int) {
 
 absl::Status LowerScatterElements(LowerContext& context) {
   ASSIGN_OR_RETURN(const int axis, NormalizeAxis(context, context.attrs.Int("axis"), context.Rank(0)));
+  if (const std::optional<Box> box = BoxOfElements(context)) return LowerBox(context, *box);
   const Shape& data = context.ShapeOf(0);
   const Shape& indices = context.ShapeOf(1);
   if (context.Type(1).dtype == DType::kI64 && IsLongSearchElements(context, axis)) {
@@ -198,6 +294,7 @@ te::TensorId LastRow(LowerContext& context, const Shape& slices, int64_t rows,
 }
 
 absl::Status LowerScatterND(LowerContext& context) {
+  if (const std::optional<Box> box = BoxOfND(context)) return LowerBox(context, *box);
   const Shape& data = context.ShapeOf(0);
   const Shape& indices = context.ShapeOf(1);
   const int64_t depth = indices.back();
@@ -470,6 +567,14 @@ std::vector<OpDef> ScatterOps() {
     def.mapping = Always(MappingType::kManyToMany);
     def.flops = ScatterFlops;
   }
+  // A box of the updates is where it is in the result, as the parts of a Concat are.
+  const auto by_box = [](std::optional<Box> (*box)(const OpContext&)) {
+    return [box](const OpContext& context, int) {
+      return box(context) ? MappingType::kOneToOne : MappingType::kManyToMany;
+    };
+  };
+  defs[0].mapping = defs[1].mapping = by_box(BoxOfElements);
+  defs[2].mapping = by_box(BoxOfND);
   defs.back().min_inputs = 2;
   return defs;
 }

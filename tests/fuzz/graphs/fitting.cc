@@ -259,6 +259,36 @@ Fitting Recurrence(Drawing* d, int64_t gates) {
 
 using Maker = std::function<Fitting(Drawing*)>;
 
+// Data, constant indices that address a box of it in order, counted from either end, and updates. One index in eight
+// boxes is another one, so that it is no box.
+Fitting Scatter(Drawing* d, bool nd) {
+  const Shape data = SomeShape(d, 1);
+  const auto rank = static_cast<int64_t>(data.size());
+  const int64_t axis = d->Below(rank), depth = nd ? d->Between(1, rank) : 1;
+  Shape updates = data, begins(data.size(), 0);
+  for (int64_t k = 0; k < rank; ++k) {
+    const bool counts = nd ? k < depth : k == axis;
+    if (!counts && (nd || d->Chance(0.8))) continue;
+    updates[k] = std::min<int64_t>(data[k], d->Between(1, std::max<int64_t>(1, data[k])));
+    if (counts) begins[k] = d->Below(data[k] - updates[k] + 1);
+  }
+  Shape shape = updates;
+  if (nd) shape.resize(static_cast<size_t>(depth)), shape.push_back(depth);
+  Tensor indices(DType::kI64, shape);
+  const bool from_end = d->Chance(0.3);
+  for (int64_t e = 0; e < indices.num_elements(); ++e) {
+    const int64_t k = nd ? e % depth : axis;
+    int64_t inner = nd ? depth : 1;
+    for (size_t dim = k + 1; dim < (nd ? static_cast<size_t>(depth) : shape.size()); ++dim) inner *= shape[dim];
+    indices.SetInt(e, begins[k] + e / inner % updates[k] - (from_end ? data[k] : 0));
+  }
+  if (indices.num_elements() > 0 && d->Chance(0.125)) indices.SetInt(d->Below(indices.num_elements()), 0);
+  Fitting fitting{{Any(DType::kF32, data), Constant(indices), Any(DType::kF32, updates)}, {}};
+  if (!nd) fitting.attrs.Set("axis", axis);
+  if (d->Chance(0.2)) fitting.attrs.Set("reduction", d->OneOf<std::string>({"add", "mul", "max", "min"}));
+  return fitting;
+}
+
 const std::map<std::string, Maker>& Makers() {
   static const auto* makers = new std::map<std::string, Maker>{
       {"MatMulInteger", MatMulInteger},
@@ -279,6 +309,8 @@ const std::map<std::string, Maker>& Makers() {
       {"STFT", Stft},
       {"NonMaxSuppression", NonMaxSuppression},
       {"TopK", TopK},
+      {"ScatterElements", [](Drawing* d) { return Scatter(d, false); }},
+      {"ScatterND", [](Drawing* d) { return Scatter(d, true); }},
       {"NonZero", NonZero},
       {"Unique", Unique},
       {"Compress", Compress},
