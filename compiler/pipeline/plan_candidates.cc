@@ -244,12 +244,16 @@ std::vector<const OfferedPlan*> OffersToMeasure(const std::vector<OfferedPlan>& 
 absl::StatusOr<std::vector<Candidate>> CandidatesBeside(const Compilation& compilation, const Prepared& made) {
   const DeviceModel& device = *compilation.context.device;
   std::vector<Way> ways;
-  if (device.kind == "cpu") ways.push_back({kOffline, TypicalCoreLike(device), 1});
+  const bool cpu = device.kind == "cpu";
+  if (cpu) ways.push_back({kOffline, TypicalCoreLike(device), 1});
   const DeviceModel typical = device.WithTypicalRates();
   const std::vector<OfferedPlan>& offers = made.planned.plan.offers;
   if (offers.empty()) ways.push_back({kByEstimates, typical, compilation.options.threads});
   for (const OfferedPlan* offer : OffersToMeasure(offers)) {
-    ways.push_back({NameOf(*offer), typical, compilation.options.threads, &offer->plan});
+    // As the offline plan, beside which they are measured. At typical rates, where memory is slower beside arithmetic,
+    // no planner's plan of ResNet-50 came near it.
+    ways.push_back(
+        {NameOf(*offer), cpu ? TypicalCoreLike(device) : typical, cpu ? 1 : compilation.options.threads, &offer->plan});
   }
   // A permuted weight that others read in its own order is held twice, which small bundles should not.
   if (compilation.options.disabled_passes.count("carry-permutations") == 0 && compilation.options.size != "small") {
@@ -258,7 +262,6 @@ absl::StatusOr<std::vector<Candidate>> CandidatesBeside(const Compilation& compi
         return MadeWrong("carry-permutations", "graph", verified);
       }
       if (compilation.constants != nullptr) carried = compilation.constants->Share(*carried);
-      const bool cpu = device.kind == "cpu";
       ways.push_back({"permutations carried", cpu ? TypicalCoreLike(device) : typical,
                       cpu ? 1 : compilation.options.threads, nullptr, std::move(carried)});
     }
@@ -303,39 +306,66 @@ void SetTimes(const PlanComparison& comparison, PlanAlternative* one) {
   one->rounds = comparison.rounds;
 }
 
-// Where the chosen plan is an offer, which nothing has tuned, compares it with its structure in tuned schedules, and
-// makes that the chosen one if it is faster for certain. Its ratio to the reference is the product of two.
-absl::Status CompareTuned(const Compilation& compilation, const std::map<std::string, int64_t>& dims,
-                          const Prepared& made, std::vector<Candidate>* candidates,
-                          std::vector<PlanAlternative>* alternatives, size_t* chosen) {
+// Where the chosen plan is an offer, compares it with its own structure, scheduled for this device and in tuned
+// schedules, and makes the faster of these the chosen one if it is faster for certain. Their ratios to the reference
+// are products.
+absl::Status CompareSchedules(const Compilation& compilation, const std::map<std::string, int64_t>& dims,
+                              const Prepared& made, std::vector<Candidate>* candidates,
+                              std::vector<PlanAlternative>* alternatives, size_t* chosen) {
   const bool is_offer = (*candidates)[*chosen].own != nullptr && (*alternatives)[*chosen].rounds > 0 &&
                         std::any_of(made.planned.plan.offers.begin(), made.planned.plan.offers.end(),
                                     [&](const OfferedPlan& one) { return NameOf(one) == (*candidates)[*chosen].name; });
-  if (!is_offer || !passes::MayTune(compilation)) return absl::OkStatus();
+  if (!is_offer) return absl::OkStatus();
+  const size_t first = candidates->size();
   KnownAnswers known(compilation.context.oracle);
-  ASSIGN_OR_RETURN(const bool added,
-                   AddCandidate(compilation, made, Tuned(compilation, (*candidates)[*chosen], &known), candidates));
-  if (!added) return absl::OkStatus();
-  RETURN_IF_ERROR(MakeKernels(compilation, &candidates->back()));
-  std::vector<Candidate> two(2);
-  for (Candidate* one : {&two[0], &two[1]}) {
-    const Candidate& of = one == &two[0] ? (*candidates)[*chosen] : candidates->back();
-    *one = {of.name, nullptr, of.model, of.launches, of.texts};
+  const DeviceModel& device = *compilation.context.device;
+  std::vector<Way> ways;
+  if (device.kind == "cpu") {
+    const Candidate& offer = (*candidates)[*chosen];
+    ways.push_back({absl::StrCat(offer.name, " for this device"), device.WithTypicalRates(),
+                    compilation.options.threads, &offer.own->planned.plan});
   }
-  ASSIGN_OR_RETURN(const PlanQuestion reference, QuestionOf(compilation, two[0]));
-  ASSIGN_OR_RETURN(const PlanQuestion tuned, QuestionOf(compilation, two[1]));
-  if (tuned.key == reference.key) {
-    candidates->pop_back();
+  if (passes::MayTune(compilation)) ways.push_back(Tuned(compilation, (*candidates)[*chosen], &known));
+  for (const Way& way : ways) RETURN_IF_ERROR(AddCandidate(compilation, made, way, candidates).status());
+  std::vector<Candidate> compared;
+  std::vector<PlanQuestion> questions;
+  const auto add = [&](const Candidate& one) -> absl::Status {
+    Candidate& copy = compared.emplace_back();
+    copy.name = one.name, copy.model = one.model, copy.launches = one.launches, copy.texts = one.texts;
+    ASSIGN_OR_RETURN(questions.emplace_back(), QuestionOf(compilation, copy));
     return absl::OkStatus();
+  };
+  RETURN_IF_ERROR(add((*candidates)[*chosen]));
+  for (size_t c = first; c < candidates->size();) {
+    RETURN_IF_ERROR(MakeKernels(compilation, &(*candidates)[c]));
+    RETURN_IF_ERROR(add((*candidates)[c]));
+    const bool again = std::any_of(questions.begin(), questions.end() - 1,
+                                   [&](const PlanQuestion& earlier) { return earlier.key == questions.back().key; });
+    if (!again) {
+      ++c;
+      continue;
+    }
+    candidates->erase(candidates->begin() + static_cast<std::ptrdiff_t>(c));
+    compared.pop_back();
+    questions.pop_back();
   }
-  CandidateBundler bundler(compilation, dims, two);
-  ASSIGN_OR_RETURN(const PlanAnswers answers, compilation.context.plans->Compare(reference, {&tuned, 1}, bundler));
-  PlanAlternative& one = alternatives->emplace_back(AlternativeOf(candidates->back()));
-  if (!answers.comparisons[0].has_value()) return absl::OkStatus();
-  SetTimes(*answers.comparisons[0], &one);
-  const bool is_faster = IsFaster(one) && one.ratio <= 1 - kEqualPlans;
-  for (double* ratio : {&one.ratio, &one.ratio_low, &one.ratio_high}) *ratio *= (*alternatives)[*chosen].ratio;
-  if (is_faster) *chosen = candidates->size() - 1;
+  if (compared.size() == 1) return absl::OkStatus();
+  CandidateBundler bundler(compilation, dims, compared);
+  ASSIGN_OR_RETURN(const PlanAnswers answers, compilation.context.plans->Compare(
+                                                  questions[0], absl::MakeConstSpan(questions).subspan(1), bundler));
+  std::vector<PlanAlternative> ways_compared = {AlternativeOf(compared[0])};
+  for (size_t a = 0; a < answers.comparisons.size(); ++a) {
+    PlanAlternative& one = ways_compared.emplace_back(AlternativeOf(compared[1 + a]));
+    if (answers.comparisons[a].has_value()) SetTimes(*answers.comparisons[a], &one);
+  }
+  const size_t fastest = FastestOf(ways_compared);
+  const double ratio = (*alternatives)[*chosen].ratio;
+  for (size_t w = 1; w < ways_compared.size(); ++w) {
+    PlanAlternative& one = ways_compared[w];
+    for (double* of : {&one.ratio, &one.ratio_low, &one.ratio_high}) *of *= ratio;
+    alternatives->push_back(std::move(one));
+  }
+  if (fastest > 0) *chosen = first + fastest - 1;
   return absl::OkStatus();
 }
 
@@ -391,7 +421,7 @@ absl::Status KeepFastestPlan(const Compilation& compilation, const std::map<std:
   }
   // Where the plan that was made has no answer, nothing speaks against it.
   size_t chosen = account.alternatives.back().rounds > 0 ? FastestOf(account.alternatives) : candidates.size() - 1;
-  RETURN_IF_ERROR(CompareTuned(compilation, dims, *made, &candidates, &account.alternatives, &chosen));
+  RETURN_IF_ERROR(CompareSchedules(compilation, dims, *made, &candidates, &account.alternatives, &chosen));
   account.alternatives[chosen].chosen = true;
   for (PlanAlternative& one : estimated) {
     one.chosen = false;

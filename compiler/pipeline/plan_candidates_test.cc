@@ -349,8 +349,8 @@ TEST_F(TunedCandidates, AnOfferThatIsTheFastestTakesThemToo) {
   options_.planner = "auto";
   ratios_.fastest = "plan none";
   const CompileAccount account = CompileIt();
-  EXPECT_THAT(ratios_.descriptions, ElementsAre("plan none, 3 kernels", "plan none with tuned schedules, 3 kernels"))
-      << "what was compared last";
+  EXPECT_EQ(ratios_.descriptions[0], "plan none, 3 kernels") << "the reference of what was compared last";
+  EXPECT_EQ(ratios_.descriptions.back(), "plan none with tuned schedules, 3 kernels");
   const auto find = [&](const std::string& name) {
     return std::find_if(account.alternatives.begin(), account.alternatives.end(),
                         [&](const PlanAlternative& one) { return one.plan == name; });
