@@ -6,6 +6,7 @@
 #include <string>
 
 #include "gtest/gtest.h"
+#include "runtime/base/status_macros.h"
 #include "runtime/devices/cpu/thread_pool.h"
 #include "runtime/loader/testing/tiny_bundle.h"
 
@@ -35,6 +36,14 @@ class PairedRunsTest : public testing::Test {
   }
   absl::StatusOr<PreparedRun> Prepare(int threads, std::shared_ptr<ThreadPool> pool = nullptr) {
     return PreparedRun::Create(bundle_, RandomInputs(bundle_->manifest(), /*seed=*/1), threads, std::move(pool));
+  }
+  absl::StatusOr<std::vector<PreparedRun>> PrepareThree() {
+    std::vector<PreparedRun> runs;
+    for (int i = 0; i < 3; ++i) {
+      ASSIGN_OR_RETURN(PreparedRun run, Prepare(1));
+      runs.push_back(std::move(run));
+    }
+    return runs;
   }
   std::shared_ptr<const Bundle> bundle_;
 };
@@ -81,16 +90,12 @@ TEST_F(PairedRunsTest, TheLeastRoundsAreTakenWhateverTheTime) {
 }
 
 TEST_F(PairedRunsTest, SeveralRunInTurnsAndEachIsComparedWithTheFirst) {
-  std::vector<PreparedRun> runs;
-  for (int i = 0; i < 3; ++i) {
-    auto run = Prepare(1);
-    ASSERT_TRUE(run.ok()) << run.status();
-    runs.push_back(*std::move(run));
-  }
+  auto runs = PrepareThree();
+  ASSERT_TRUE(runs.ok()) << runs.status();
   PairedLimits limits;
   limits.time = absl::InfiniteDuration();
   limits.certain = 1e9;
-  const auto times = RunInTurns(absl::MakeSpan(runs), limits);
+  const auto times = RunInTurns(absl::MakeSpan(*runs), limits);
   ASSERT_TRUE(times.ok()) << times.status();
   ASSERT_EQ(times->latencies_ns.size(), 3u);
   ASSERT_EQ(times->ratios.size(), 2u);
@@ -112,22 +117,18 @@ TEST(FindHopelessTest, ModelsThatAreCertainlySlowerThanAnotherAre) {
 }
 
 TEST_F(PairedRunsTest, ModelsAreLeftOutAfterTheirLeastRounds) {
-  std::vector<PreparedRun> runs;
-  for (int i = 0; i < 3; ++i) {
-    auto run = Prepare(1);
-    ASSERT_TRUE(run.ok()) << run.status();
-    runs.push_back(*std::move(run));
-  }
+  auto runs = PrepareThree();
+  ASSERT_TRUE(runs.ok()) << runs.status();
   PairedLimits limits;
   limits.time = absl::ZeroDuration();
   limits.least_rounds = 12;
   limits.hopeless = 1e9;
-  const auto times = RunInTurns(absl::MakeSpan(runs), limits);
+  const auto times = RunInTurns(absl::MakeSpan(*runs), limits);
   ASSERT_TRUE(times.ok()) << times.status();
   EXPECT_EQ(times->rounds, 12);
   for (const auto& ratios : times->ratios) EXPECT_EQ(ratios.size(), 12u) << "none is a billion times as slow";
   limits.hopeless = 1e-300;
-  const auto strict = RunInTurns(absl::MakeSpan(runs), limits);
+  const auto strict = RunInTurns(absl::MakeSpan(*runs), limits);
   ASSERT_TRUE(strict.ok()) << strict.status();
   for (const auto& ratios : strict->ratios) EXPECT_GE(ratios.size(), kHopelessRounds);
 }

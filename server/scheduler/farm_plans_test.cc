@@ -75,6 +75,27 @@ TEST_F(FarmPlansTest, PlansThatCannotBeComparedFailNoJob) {
   EXPECT_THAT(client_->ReadBlob(last.bundle().digest()), HasSubstr("plan the model is too large"));
 }
 
+// A plan that is certainly slower than another one takes part in fewer rounds, but in no more than there are.
+TEST_F(FarmPlansTest, APlanHasNoMoreRoundsThanThereAre) {
+  std::atomic<int64_t> rounds{21};
+  FakeWorker worker(address_, "a", [&](const v1::Task& task, const std::string& payload) {
+    v1::TaskResult result = FakeWorker::Good(task, payload);
+    v1::MeasureResults results;
+    results.ParseFromString(result.inline_());
+    EXPECT_EQ(results.plans().rounds(), 20);
+    results.mutable_plans()->mutable_plans(1)->set_rounds(rounds);
+    result.set_inline_(results.SerializeAsString());
+    return result;
+  });
+  v1::JobEvent last = client_->Watch(client_->Submit(client_->Model("plans 1")).job_id()).back();
+  ASSERT_EQ(last.state(), v1::SUCCEEDED) << last.error().message();
+  EXPECT_THAT(last.account().not_compared(), HasSubstr("does not fit its task"));
+  rounds = 6;
+  last = client_->Watch(client_->Submit(client_->Model("plans 2")).job_id()).back();
+  ASSERT_EQ(last.state(), v1::SUCCEEDED) << last.error().message();
+  EXPECT_EQ(last.account().not_compared(), "");
+}
+
 TEST_F(FarmPlansTest, WithoutAWorkerOfTheDevicePlansAreNotCompared) {
   v1::SubmitRequest request = client_->Model("plans 1");
   request.mutable_options()->set_target("cuda:sm_90");
