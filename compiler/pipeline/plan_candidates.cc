@@ -37,7 +37,7 @@ struct Candidate {
 };
 
 // The most plans of a planner that chooses among plans (`auto`) that are measured beside the one that was made and that
-// of `none`: all but one of the planners there are. Comparing drops those that are certainly slower after a few rounds.
+// of `none`. Comparing drops those that are certainly slower after a few rounds.
 constexpr size_t kMostOffers = 7;
 // An offer whose estimate exceeds the best one's by more than this is not measured: four times the median error of such
 // estimates (decision 35).

@@ -9,10 +9,10 @@
 //   plans, scheduled for this device and its threads, with the schedules that tuning found for equal kernels. Nothing
 //   more is measured for them
 // - "by measurements", the plan that was made
-// Last, an offer that is the fastest is compared with its own structure, scheduled for this device at typical rates and
-// in the schedules that tuning found. A planner that chooses among plans (`auto`) leaves them with its own; instead of
-// the second, all that may be the best, and that of `none`, are measured beside the one that it chose, each under its
-// planner's name (docs/decisions/0043-auto.md).
+// A planner that chooses among plans (`auto`) leaves them with its own; instead of the second, all that may be the
+// best, and that of `none`, are measured beside the one that it chose, each under its planner's name
+// (docs/decisions/0043-auto.md). Last, such a plan that is the fastest is compared with its own structure, scheduled
+// for this device at typical rates and in the schedules that tuning found.
 #ifndef FUSION_COMPILER_PIPELINE_PLAN_CANDIDATES_H_
 #define FUSION_COMPILER_PIPELINE_PLAN_CANDIDATES_H_
 

@@ -122,18 +122,25 @@ std::optional<int64_t> Counted(int64_t index, int64_t extent) {
   return index >= 0 && index < extent ? std::optional(index) : std::nullopt;
 }
 
+// Every `stride`-th index from `offset` on belongs to one dimension of the data, of this extent. Returns the first one
+// if each is that plus its position's coordinate: position n has n / inner mod length.
+std::optional<int64_t> FirstOfRange(const Tensor& indices, int64_t offset, int64_t stride, int64_t inner,
+                                    int64_t length, int64_t extent) {
+  const std::optional<int64_t> first = Counted(indices.GetInt(offset), extent);
+  for (int64_t n = 0; first && n < indices.num_elements() / stride; ++n) {
+    if (Counted(indices.GetInt(n * stride + offset), extent) != *first + n / inner % length) return std::nullopt;
+  }
+  return first;
+}
+
 // Do constant indices address a box? Position p of the updates then addresses begins + p.
 std::optional<Box> BoxOfElements(const OpContext& context) {
   const Tensor* indices = FewIndices(context);
   const absl::StatusOr<int> axis = NormalizeAxis(context, context.attrs.Int("axis"), context.Rank(0));
   if (indices == nullptr || !axis.ok()) return std::nullopt;
   const Shape& shape = indices->shape();
-  const int64_t extent = context.ShapeOf(0)[*axis];
-  const std::optional<int64_t> first = Counted(indices->GetInt(0), extent);
   const int64_t inner = NumElements({shape.begin() + *axis + 1, shape.end()});
-  for (int64_t e = 0; first && e < indices->num_elements(); ++e) {
-    if (Counted(indices->GetInt(e), extent) != *first + e / inner % shape[*axis]) return std::nullopt;
-  }
+  const auto first = FirstOfRange(*indices, 0, 1, inner, shape[*axis], context.ShapeOf(0)[*axis]);
   if (!first) return std::nullopt;
   Box box{Shape(shape.size(), 0)};
   box.begins[*axis] = *first;
@@ -147,13 +154,9 @@ std::optional<Box> BoxOfND(const OpContext& context) {
   const int64_t depth = shape.back();
   if (static_cast<int64_t>(shape.size()) != depth + 1) return std::nullopt;
   Box box{Shape(data.size(), 0)};
-  int64_t inner = indices->num_elements() / depth;  // rows of indices that share the coordinates before dimension k
   for (int64_t k = 0; k < depth; ++k) {
-    inner /= shape[k];
-    const std::optional<int64_t> first = Counted(indices->GetInt(k), data[k]);
-    for (int64_t row = 0; first && row < indices->num_elements() / depth; ++row) {
-      if (Counted(indices->GetInt(row * depth + k), data[k]) != *first + row / inner % shape[k]) return std::nullopt;
-    }
+    const int64_t inner = NumElements({shape.begin() + k + 1, shape.end() - 1});
+    const auto first = FirstOfRange(*indices, k, depth, inner, shape[k], data[k]);
     if (!first) return std::nullopt;
     box.begins[k] = *first;
   }
