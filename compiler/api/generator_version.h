@@ -5,7 +5,7 @@
 namespace fusion {
 
 // Raise it whenever generated code or numbers may change.
-inline constexpr int kGeneratorVersion = 72;
+inline constexpr int kGeneratorVersion = 73;
 
 }  // namespace fusion
 

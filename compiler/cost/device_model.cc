@@ -60,28 +60,6 @@ double DeviceModel::BarrierSeconds(int threads) const {
   return barrier_s;
 }
 
-DeviceModel DeviceModel::WithTypicalRates() const {
-  constexpr double kCyclesPerSecond = 2.5e9, kNearestBytesPerCycle = 80, kSlowerByLevel = 3, kMatrixSpeedup = 8;
-  DeviceModel typical = *this;
-  const DeviceModel defaults;
-  typical.fma_f32_flops_per_s = kCyclesPerSecond * 2 * 2 * vector_bytes / 4;  // two units, two operations a lane
-  typical.special_cycles_ratio = defaults.special_cycles_ratio;
-  typical.launch_s = defaults.launch_s;
-  typical.barrier_s = defaults.barrier_s;
-  typical.fewer_threads = defaults.fewer_threads;
-  typical.lines_in_flight = defaults.lines_in_flight;
-  typical.ports = defaults.ports;
-  for (MatrixProduct& product : typical.matrix_products) {
-    product.flops_per_s = kMatrixSpeedup * typical.fma_f32_flops_per_s;
-  }
-  double bytes_per_cycle = kNearestBytesPerCycle;
-  for (MemoryLevel& level : typical.memory) {
-    level.bandwidth_bytes_per_s = kCyclesPerSecond * bytes_per_cycle;
-    bytes_per_cycle /= kSlowerByLevel;
-  }
-  return typical;
-}
-
 DeviceModel DeviceModel::WithRatesOf(const DeviceModel& other) const {
   DeviceModel model = *this;
   model.fma_f32_flops_per_s = other.fma_f32_flops_per_s;

@@ -115,9 +115,6 @@ struct DeviceModel {
   // Identifies the kind of device in profile keys. Contains family, name, ISA, units, cache sizes and what kernels may
   // use (work-group size, fragment products, libraries, …), but no measured rate.
   std::string Fingerprint() const;
-  // The same device with typical rates, which follow from its fingerprint, instead of the measured ones. Decisions
-  // about what to measure use it, because they must not change from one registration to the next.
-  DeviceModel WithTypicalRates() const;
   // The same device with the measured rates of `other`, which has the same fingerprint. Schedules depend on rates, and
   // all devices of a kind must be asked for the same kernels.
   DeviceModel WithRatesOf(const DeviceModel& other) const;

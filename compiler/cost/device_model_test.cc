@@ -89,25 +89,10 @@ TEST(DeviceModel, BarriersOfFewerThreads) {
   }
   model.parallel_units = 2;  // of which `barrier_s` is the price
   EXPECT_EQ(model.BarrierSeconds(2), 5e-6);
-  EXPECT_EQ(model.WithTypicalRates().BarrierSeconds(1), DeviceModel().barrier_s);
   model.fewer_threads = {{2, 1e-6}, {2, 2e-6}};
   EXPECT_FALSE(DeviceModelFromJson(DeviceModelToJson(model)).ok());
   model.fewer_threads = {{1, -1e-6}};
   EXPECT_FALSE(DeviceModelFromJson(DeviceModelToJson(model)).ok());
-}
-
-TEST(DeviceModel, TypicalRatesFollowFromTheFingerprint) {
-  DeviceModel a;
-  a.memory = {{"L1", 32 << 10, 2e11, false}, {"DRAM", 0, 1e10, true}};
-  DeviceModel b = a;
-  b.fma_f32_flops_per_s *= 1.1;
-  b.memory[1].bandwidth_bytes_per_s *= 0.8;
-  b.launch_s *= 2;
-  b.ports.step_cycles *= 2;
-  b.lines_in_flight += 1;
-  ASSERT_EQ(a.Fingerprint(), b.Fingerprint());
-  EXPECT_EQ(DeviceModelToJson(a.WithTypicalRates()), DeviceModelToJson(b.WithTypicalRates()));
-  EXPECT_GT(a.WithTypicalRates().memory[0].bandwidth_bytes_per_s, a.WithTypicalRates().memory[1].bandwidth_bytes_per_s);
 }
 
 TEST(DeviceModel, Libraries) {

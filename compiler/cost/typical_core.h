@@ -8,25 +8,14 @@
 namespace fusion {
 
 // With AVX-512.
-inline DeviceModel TypicalCore() {
-  DeviceModel device;
-  device.memory = {{"L1", 48 << 10, 2.2e11, false},
-                   {"L2", 1 << 20, 7e10, false},
-                   {"L3", 32 << 20, 2.4e10, true},
-                   {"DRAM", 0, 1e10, true}};
-  return device;
-}
+DeviceModel TypicalCore();
 
 // With the instructions of a CPU, so that the CPU can run what is built for it.
-inline DeviceModel TypicalCoreLike(const DeviceModel& cpu) {
-  DeviceModel device = TypicalCore();
-  device.isa = cpu.isa;
-  device.march = cpu.march;
-  device.vector_bytes = cpu.vector_bytes;
-  device.vector_registers = cpu.vector_registers;
-  device.byte_dots = cpu.byte_dots;
-  return device;
-}
+DeviceModel TypicalCoreLike(const DeviceModel& cpu);
+
+// The device with typical rates, which follow from its fingerprint, instead of the measured ones: of a CPU those of the
+// typical core. Decisions about what to measure use it, because they must not change from one registration to the next.
+DeviceModel WithTypicalRates(const DeviceModel& device);
 
 }  // namespace fusion
 

@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
+#include "compiler/cost/typical_core.h"
 #include "compiler/kernels/fusion_signature.h"
 #include "compiler/movement/pressure.h"
 #include "runtime/base/status_macros.h"
@@ -35,7 +36,7 @@ void KernelCache::Start(const ecg::Graph* graph, const ValueLayouts* layouts, co
   graph_ = graph;
   layouts_ = layouts;
   device_ = device;
-  typical_ = device->WithTypicalRates();
+  typical_ = WithTypicalRates(*device);
   loops_ = ecg::LoopsOf(*graph);
 }
 

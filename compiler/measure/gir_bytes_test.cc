@@ -142,7 +142,7 @@ TEST_P(GirBytes, AreThoseOfTheKernel) {
   const ValueLayouts layouts;
   GraphFusionOracle oracle(context, 1);
   oracle.Start(&graph, &layouts);
-  const DeviceModel typical = device.WithTypicalRates();
+  const DeviceModel typical = WithTypicalRates(device);
   auto operators = power_fusion::BasicOperatorsOf(graph, typical, {});
   ASSERT_TRUE(operators.ok()) << operators.status();
   auto plan = FindPlanner("power_fusion")->Plan(graph, device, oracle, {});

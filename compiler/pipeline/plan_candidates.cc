@@ -246,7 +246,7 @@ absl::StatusOr<std::vector<Candidate>> CandidatesBeside(const Compilation& compi
   std::vector<Way> ways;
   const bool cpu = device.kind == "cpu";
   if (cpu) ways.push_back({kOffline, TypicalCoreLike(device), 1});
-  const DeviceModel typical = device.WithTypicalRates();
+  const DeviceModel typical = WithTypicalRates(device);
   const std::vector<OfferedPlan>& offers = made.planned.plan.offers;
   if (offers.empty()) ways.push_back({kByEstimates, typical, compilation.options.threads});
   for (const OfferedPlan* offer : OffersToMeasure(offers)) {
@@ -322,8 +322,8 @@ absl::Status CompareSchedules(const Compilation& compilation, const std::map<std
   std::vector<Way> ways;
   if (device.kind == "cpu") {
     const Candidate& offer = (*candidates)[*chosen];
-    ways.push_back({absl::StrCat(offer.name, " for this device"), device.WithTypicalRates(),
-                    compilation.options.threads, &offer.own->planned.plan});
+    ways.push_back({absl::StrCat(offer.name, " for this device"), WithTypicalRates(device), compilation.options.threads,
+                    &offer.own->planned.plan});
   }
   if (passes::MayTune(compilation)) ways.push_back(Tuned(compilation, (*candidates)[*chosen], &known));
   for (const Way& way : ways) RETURN_IF_ERROR(AddCandidate(compilation, made, way, candidates).status());

@@ -11,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "compiler/analysis/derived.h"
 #include "compiler/choose_layouts/choose_layouts.h"
+#include "compiler/cost/typical_core.h"
 #include "compiler/launch/batch_launches.h"
 #include "compiler/launch/concurrent_launches.h"
 #include "compiler/launch/elide_copies.h"
@@ -126,7 +127,7 @@ absl::Status Layout(Compilation* compilation) {
     return absl::OkStatus();
   }
   ASSIGN_OR_RETURN(planned.layouts,
-                   ChooseLayouts(planned.graph, compilation->context.device->WithTypicalRates(), compilation->Units()));
+                   ChooseLayouts(planned.graph, WithTypicalRates(*compilation->context.device), compilation->Units()));
   return absl::OkStatus();
 }
 
@@ -141,8 +142,7 @@ absl::Status Plan(Compilation* compilation) {
   PlanOptions options;
   options.cancelled = context.cancelled;
   options.beyond_table = !compilation->options.disabled_passes.count("beyond-table");
-  options.negligible_ns =
-      kNegligible * LeastNs(planned.graph, context.device->WithTypicalRates(), compilation->Units());
+  options.negligible_ns = kNegligible * LeastNs(planned.graph, WithTypicalRates(*context.device), compilation->Units());
   ASSIGN_OR_RETURN(const ModelError error, context.oracle->Error());
   options.trusted_factor = TrustedFactor(error);
   options.progress = [&](int64_t done, int64_t total) { compilation->clock->Report(done, total, "planning fusion"); };
@@ -186,7 +186,7 @@ absl::Status ConcurrentLaunches(Compilation* compilation) {
   Planned& planned = *compilation->planned;
   ASSIGN_OR_RETURN(const auto kernels, KernelsOf(compilation));
   const std::vector<SegmentView> segments = ViewsOf(planned);
-  const DeviceModel typical = compilation->context.device->WithTypicalRates();
+  const DeviceModel typical = WithTypicalRates(*compilation->context.device);
   const GroupLaunches which =
       compilation->options.group_all_launches ? GroupLaunches::kAllThatMay : GroupLaunches::kThatGain;
   LaunchOrder all;

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "compiler/onnx/limits.h"
+#include "runtime/devices/cpu/worker_pool.h"
 #include "tests/conformance/modes.h"
 #include "tests/conformance/tolerance.h"
 
@@ -144,6 +145,7 @@ int Run(const Options& options) {
 }
 
 int Main(int argc, char** argv) {
+  FillNewScratch(static_cast<char>(0xfe));  // huge numbers, and places far away
   CLI::App app("onnx_conformance: runs ONNX's node tests in one mode and compares the results with the known gaps");
   Options options;
   CLI::Option* const root = app.add_option("--root", options.root, "folder of tests");

@@ -90,9 +90,13 @@ class Packer {
       if (touched.lo < 0) pred.push_back({load.address, te::Cmp::kGe, Index(0)});
       if (past) pred.push_back({load.address, te::Cmp::kLt, Index(source.elements)});
       buffer.scope = Scope::kBlock;
+      if (load.address.HasLoad() && LimitsUseOthers(box)) {
+        return absl::FailedPreconditionError("an operand at places of data ends where another loop says");
+      }
       const Scalar from = te::Load(load.buffer, source.dtype, {load.address});
-      result_.steps.push_back(
-          CopyStep(box, pred.empty() ? from : te::If(pred, from, te::Imm(source.dtype, 0)), {packed, place}));
+      result_.steps.push_back(CopyStep(box, load.address.HasLoad(),
+                                       pred.empty() ? from : te::If(pred, from, te::Imm(source.dtype, 0)),
+                                       {packed, place}));
     }
     kernel_.buffers.push_back(buffer);
     nest_.body[0] = ReplaceLoad(nest_.body[0], load.node, te::Load(packed, source.dtype, {place}));
@@ -203,6 +207,18 @@ class Packer {
     return pred;
   }
 
+  // Does the limit of an axis of the box depend on a loop of the tile that is not in the box?
+  bool LimitsUseOthers(const std::vector<Axis>& box) const {
+    const auto in_box = [&](int id) {
+      return std::any_of(box.begin(), box.end(), [&](const Axis& axis) { return axis.id == id; });
+    };
+    return std::any_of(nest_.limits.begin(), nest_.limits.end(), [&](const auto& limit) {
+      return in_box(limit.first) && std::any_of(nest_.axes.begin(), nest_.axes.end(), [&](const Axis& axis) {
+               return !in_box(axis.id) && limit.second.UsesAxis(axis.id);
+             });
+    });
+  }
+
   // `panels`: the axis of the box that counts panels.
   void AddPanel(int packed, int64_t elements, const std::vector<Axis>& box, int panels) {
     PackedOperands::Panel panel{packed, elements, 1};
@@ -214,8 +230,10 @@ class Packer {
     result_.panels.push_back(panel);
   }
 
-  // The copy as a map over axes of its own.
-  movement::Step CopyStep(const std::vector<Axis>& box, const Scalar& value, const movement::Store& store) {
+  // The copy as a map over axes of its own. It copies what the tile's loops leave out, too, unless `from_table`: past
+  // the limits, addresses that were computed before are not there.
+  movement::Step CopyStep(const std::vector<Axis>& box, bool from_table, const Scalar& value,
+                          const movement::Store& store) {
     Nest pack;
     pack.label = "pack";
     pack.body = {value};
@@ -225,6 +243,8 @@ class Packer {
     for (const Axis& axis : box) {
       pack.axes.push_back(axes_.New(axis.extent));
       renamed[axis.id] = Index(pack.axes.back());
+      const auto limit = nest_.limits.find(axis.id);
+      if (from_table && limit != nest_.limits.end()) pack.limits[pack.axes.back().id] = limit->second;
     }
     pack.Substitute([&](const Axis& axis) -> const Index* {
       const auto fresh = renamed.find(axis.id);

@@ -111,6 +111,29 @@ struct TaskOfColumns : Tile {
   }
 };
 
+// The last task of a grid that does not divide computes fewer places than there is room for.
+TEST(PackOperands, ACopyFromPlacesOfDataEndsWhereTheTileDoes) {
+  Tile picked("%1: f32[4, 16, 32], %3: i64[2]", "%1[%3[i1]{0..3}, i2, i3]");
+  const Axis task = picked.drafted.draft.axes.New(2);
+  picked.axes.in_task = true;
+  picked.axes.others = {picked.axes.vector_in};
+  picked.axes.vector_in = {-1, 1};
+  const int pick = picked.axes.others[0].id;
+  picked.nest.limits[pick] = te::Index(2) - te::Index(task);
+  const PackedOperands packed = OrFail(picked.Pack());
+  ASSERT_EQ(packed.steps.size(), 1u) << "the lanes lie 32 elements apart";
+  for (const movement::Loop& loop : packed.steps[0].loops) {
+    EXPECT_EQ(loop.limit.has_value(), loop.axis.extent == 2) << loop.axis.extent;
+    if (loop.limit) EXPECT_TRUE(*loop.limit == picked.nest.limits[pick]);
+  }
+  Tile inner("%1: f32[4, 16, 32], %3: i64[2]", "%1[%3[i1]{0..3}, i2, i3]");
+  inner.axes = picked.axes;
+  inner.axes.others = {inner.nest.axes[1]}, inner.axes.lane = inner.nest.axes[2], inner.axes.row = inner.nest.axes[0];
+  inner.axes.reduction_order = inner.nest.reduction->axes;
+  inner.nest.limits[inner.nest.axes[1].id] = te::Index(9) - te::Index(inner.axes.row);
+  EXPECT_FALSE(inner.Pack().ok()) << "the copy has no loop over the rows";
+}
+
 TEST(PackOperands, PanelsMayBeWiderOrNarrowerThanATile) {
   for (const int64_t vectors : {1, 2, 4, 8}) {
     TaskOfColumns tile(vectors);

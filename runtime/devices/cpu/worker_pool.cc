@@ -151,6 +151,14 @@ WorkerPool::~WorkerPool() = default;
 WorkerPool::Hold::Hold(WorkerPool& pool) : team_(*pool.state_->team) { team_.Enter(); }
 WorkerPool::Hold::~Hold() { team_.Leave(); }
 
+namespace {
+
+std::atomic<char> new_scratch_byte = 0;
+
+}  // namespace
+
+void FillNewScratch(char byte) { new_scratch_byte = byte; }
+
 absl::StatusOr<std::unique_ptr<WorkerPool>> WorkerPool::Create(int threads, int64_t scratch_bytes_per_thread,
                                                                Subnormals subnormals,
                                                                std::shared_ptr<ThreadPool> pool) {
@@ -162,6 +170,7 @@ absl::StatusOr<std::unique_ptr<WorkerPool>> WorkerPool::Create(int threads, int6
       (scratch_bytes_per_thread + kBufferSlackBytes + kBufferAlignBytes - 1) / kBufferAlignBytes * kBufferAlignBytes;
   if (pitch % 4096 == 0) pitch += kBufferAlignBytes;
   ASSIGN_OR_RETURN(state->scratch, HostMemory::Allocate(pitch * threads, "kernel scratch"));
+  if (const char byte = new_scratch_byte; byte != 0) std::memset(state->scratch.data(), byte, pitch * threads);
   state->slots = std::vector<Slot>(threads);
   for (int i = 0; i < threads; ++i) state->slots[i].scratch = state->scratch.data() + pitch * i;
   if (pool == nullptr) pool = ThreadPool::OfProcess();

@@ -15,6 +15,10 @@
 
 namespace fusion {
 
+// For tests: scratch of pools that are made from now on holds this byte everywhere at first, not zeros, so that what a
+// kernel reads before it has written it shows.
+void FillNewScratch(char byte);
+
 // One caller at a time may use it.
 class WorkerPool {
  public:

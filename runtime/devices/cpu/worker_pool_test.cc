@@ -49,6 +49,25 @@ void NoteRange(void* const* args, void*, int64_t begin, int64_t end) {
   static_cast<std::atomic<int64_t>*>(args[0])[begin] = end - begin;
 }
 
+// args[0]: how many bytes of the scratch hold the byte args[1] before anything is written.
+void CountBytes(void* const* args, void* scratch, int64_t, int64_t) {
+  const auto* bytes = static_cast<const char*>(scratch);
+  *static_cast<int64_t*>(args[0]) = std::count(bytes, bytes + kScratchBytes, *static_cast<const char*>(args[1]));
+}
+
+TEST(WorkerPoolTest, NewScratchHoldsWhatTestsAskFor) {
+  for (const char byte : {'\xfe', '\0'}) {
+    FillNewScratch(byte);
+    auto pool = WorkerPool::Create(1, kScratchBytes);
+    ASSERT_TRUE(pool.ok()) << pool.status();
+    int64_t count = 0;
+    char wanted = byte;
+    void* args[] = {&count, &wanted};
+    (*pool)->Run({CountBytes, {args}, 1});
+    EXPECT_EQ(count, kScratchBytes);
+  }
+}
+
 TEST(WorkerPoolTest, SharesDifferByAtMostOneTask) {
   for (const int threads : {2, 3, 8}) {
     auto pool = WorkerPool::Create(threads, 0);

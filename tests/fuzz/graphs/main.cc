@@ -16,6 +16,7 @@
 #include "absl/strings/str_join.h"
 #include "compiler/ecg/text.h"
 #include "runtime/base/status_macros.h"
+#include "runtime/devices/cpu/worker_pool.h"
 #include "tests/fuzz/graphs/check.h"
 #include "tests/fuzz/graphs/model_run.h"
 #include "tests/fuzz/graphs/random_experts.h"
@@ -225,6 +226,7 @@ void AddFlags(CLI::App* app, Options* options, std::vector<std::string>* modes) 
 }
 
 int Main(int argc, char** argv) {
+  FillNewScratch(static_cast<char>(0xfe));  // huge numbers, and places far away
   CLI::App app(
       "graph_fuzz: runs random graphs and models, or those in files, through every mode; each must agree with the "
       "interpreter");

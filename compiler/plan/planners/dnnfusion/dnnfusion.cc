@@ -16,6 +16,7 @@
 #include "compiler/analysis/derived.h"
 #include "compiler/cost/caches.h"
 #include "compiler/cost/traffic_time.h"
+#include "compiler/cost/typical_core.h"
 #include "compiler/plan/mapping_table.h"
 #include "compiler/plan/quotient_graph.h"
 #include "runtime/base/status_macros.h"
@@ -589,7 +590,7 @@ class DnnFusion : public Planner {
 
   absl::StatusOr<FusionPlan> Plan(const ecg::Graph& graph, const DeviceModel& device, FusionOracle& oracle,
                                   const PlanOptions& options) const override {
-    const DeviceModel typical = device.WithTypicalRates();  // the same at every registration of a device
+    const DeviceModel typical = WithTypicalRates(device);  // the same at every registration of a device
     std::vector<MappingType> types;
     for (const ecg::Node& node : graph.nodes()) types.push_back(PlanningType(graph, node));
     Answers answers;

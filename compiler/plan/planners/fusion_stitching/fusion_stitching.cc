@@ -2,6 +2,7 @@
 
 #include <vector>
 
+#include "compiler/cost/typical_core.h"
 #include "compiler/plan/operator_kind.h"
 #include "compiler/plan/planners/fusion_stitching/beam_search.h"
 #include "compiler/plan/planners/fusion_stitching/delta_evaluator.h"
@@ -21,7 +22,7 @@ class FusionStitching : public Planner {
 
   absl::StatusOr<FusionPlan> Plan(const ecg::Graph& graph, const DeviceModel& device, FusionOracle& oracle,
                                   const PlanOptions& options) const override {
-    const DeviceModel typical = device.WithTypicalRates();  // the same at every registration of a device
+    const DeviceModel typical = WithTypicalRates(device);  // the same at every registration of a device
     const std::vector<OperatorTraits> traits = TraitsOf(graph);
     ASSIGN_OR_RETURN(const FusionPlan xla, FuseLikeXla(graph, traits, oracle, options));
     ASSIGN_OR_RETURN(const KernelGraph kernels, KernelGraph::Make(graph, traits, xla, oracle, options));

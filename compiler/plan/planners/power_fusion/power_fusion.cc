@@ -10,6 +10,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "compiler/cost/typical_core.h"
 #include "compiler/plan/cover.h"
 #include "compiler/plan/planners/power_fusion/merge_kernels.h"
 #include "compiler/plan/planners/tvm_like/tvm_like.h"
@@ -98,7 +99,7 @@ class PowerFusion : public Planner {
 
   absl::StatusOr<FusionPlan> Plan(const ecg::Graph& graph, const DeviceModel& device, FusionOracle& oracle,
                                   const PlanOptions& options) const override {
-    const DeviceModel typical = device.WithTypicalRates();  // the same at every registration of a device
+    const DeviceModel typical = WithTypicalRates(device);  // the same at every registration of a device
     ASSIGN_OR_RETURN(const std::vector<BasicOperator> operators,
                      power_fusion::BasicOperatorsOf(graph, typical, options.cancelled));
     KernelMerger merger(graph, operators, typical, oracle, options);

@@ -10,6 +10,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "compiler/cost/typical_core.h"
 #include "compiler/plan/planners/souffle/elements.h"
 #include "runtime/base/status_macros.h"
 
@@ -345,7 +346,7 @@ class Souffle : public Planner {
 
   absl::StatusOr<FusionPlan> Plan(const ecg::Graph& graph, const DeviceModel& device, FusionOracle& oracle,
                                   const PlanOptions& options) const override {
-    const DeviceModel typical = device.WithTypicalRates();  // the same at every registration of a device
+    const DeviceModel typical = WithTypicalRates(device);  // the same at every registration of a device
     Partition partition(graph, typical, oracle, options);
     RETURN_IF_ERROR(partition.Start(by_price_ ? CutAt::kReductions : CutAt::kComputeIntensive));
     return by_price_ ? partition.ByPrice() : partition.ByResources();
