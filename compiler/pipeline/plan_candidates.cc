@@ -250,8 +250,7 @@ absl::StatusOr<std::vector<Candidate>> CandidatesBeside(const Compilation& compi
   const std::vector<OfferedPlan>& offers = made.planned.plan.offers;
   if (offers.empty()) ways.push_back({kByEstimates, typical, compilation.options.threads});
   for (const OfferedPlan* offer : OffersToMeasure(offers)) {
-    // As the offline plan, beside which they are measured. At typical rates, where memory is slower beside arithmetic,
-    // no planner's plan of ResNet-50 came near it.
+    // As the offline plan, beside which they are measured.
     ways.push_back(
         {NameOf(*offer), cpu ? TypicalCoreLike(device) : typical, cpu ? 1 : compilation.options.threads, &offer->plan});
   }
