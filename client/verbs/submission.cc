@@ -257,7 +257,8 @@ void AddPlanFlags(CompilationFlags* flags, std::vector<Option>* options) {
        "a kernel for each; fusion_stitching, memory-intensive operators in large kernels; power_fusion, kernels that "
        "move the fewest bytes; xla_like and tvm_like, the fixed rules of other compilers, to compare with; souffle and "
        "souffle-paper, one program that is cut where the price or the "
-       "paper's rule says so; auto, the best of all",
+       "paper's rule says so; auto, the fastest of all that a worker measured. Default: auto for a processor, "
+       "dnnfusion for other targets and where nothing is tuned",
        &flags->planner});
   options->push_back(
       {"--math",
@@ -317,7 +318,8 @@ absl::StatusOr<v1::SubmitRequest> PrepareSubmission(Connection& connection, cons
                                                       " and newer, this client 1: update fusionctl"));
   }
   const auto& planners = capabilities.planners();
-  if (!planners.empty() && std::find(planners.begin(), planners.end(), flags.planner) == planners.end()) {
+  if (!planners.empty() && !flags.planner.empty() &&
+      std::find(planners.begin(), planners.end(), flags.planner) == planners.end()) {
     return UsageError(absl::StrCat("--planner '", flags.planner, "': the server has ", absl::StrJoin(planners, ", ")));
   }
   const int64_t chunk_bytes = capabilities.chunk_size_bytes() > 0 ? capabilities.chunk_size_bytes() : 4 << 20;

@@ -15,7 +15,8 @@ namespace fusion {
 
 struct CompilationFlags {
   std::string target = "cpu";  // some verbs take several, "cpu,opencl": TargetsOf
-  std::string planner = "dnnfusion", math = "fast", precision = "fp32", size = "any", tune = "quick";
+  std::string planner;         // "": the server's choice
+  std::string math = "fast", precision = "fp32", size = "any", tune = "quick";
   std::vector<std::string> dims;    // "batch=1", "seq=32,128"
   std::vector<std::string> shapes;  // "input=1x3x224x224"
   std::vector<std::string> disabled_rules;

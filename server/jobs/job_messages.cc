@@ -11,21 +11,36 @@
 #include "compiler/api/generator_version.h"
 #include "compiler/api/modes.h"
 #include "compiler/api/specialisations.h"
+#include "compiler/cost/target.h"
 #include "compiler/tune/budget.h"
 #include "runtime/base/sha256.h"
 #include "runtime/base/status_macros.h"
 
 namespace fusion {
 
+namespace {
+
+constexpr char kAutoPlanner[] = "auto";
+
+// Where a submission names no planner, whole plans are compared if somebody can tell them apart: a worker that measures
+// a processor. Elsewhere estimates would choose among them.
+std::string DefaultPlanner(const CompileOptions& options, const std::vector<std::string>& planners) {
+  const bool has_auto = std::find(planners.begin(), planners.end(), kAutoPlanner) != planners.end();
+  return has_auto && ParseTarget(options.target).kind == "cpu" && options.tune != "off" ? kAutoPlanner
+                                                                                        : CompileOptions().planner;
+}
+
+}  // namespace
+
 absl::StatusOr<CompileOptions> OptionsFromProto(const v1::CompileOptionsProto& proto,
                                                 const std::vector<std::string>& planners) {
   CompileOptions options;
   if (!proto.target().empty()) options.target = proto.target();
-  if (!proto.planner().empty()) options.planner = proto.planner();
   if (!proto.math().empty()) options.math = proto.math();
   if (!proto.precision().empty()) options.precision = proto.precision();
   if (!proto.size().empty()) options.size = proto.size();
   if (!proto.tune().empty()) options.tune = proto.tune();
+  options.planner = proto.planner().empty() ? DefaultPlanner(options, planners) : proto.planner();
   if (options.target.size() > 64) return absl::InvalidArgumentError("target: longer than 64 characters");
   if (std::find(planners.begin(), planners.end(), options.planner) == planners.end()) {
     return absl::InvalidArgumentError(

@@ -14,7 +14,9 @@
 
 namespace fusion {
 
-// Fills defaults and checks ranges. Fails with INVALID_ARGUMENT and names the option.
+// Fills defaults and checks ranges. Fails with INVALID_ARGUMENT and names the option. The planner is by default "auto"
+// where it is one of `planners`, the target is a processor and `tune` is not "off", and otherwise that of
+// CompileOptions.
 absl::StatusOr<CompileOptions> OptionsFromProto(const v1::CompileOptionsProto& proto,
                                                 const std::vector<std::string>& planners);
 
