@@ -10,7 +10,8 @@
 
 namespace fusion {
 
-// One line for each program that had several plans: the chosen one, and how much longer the others take.
+// One line for each program that had several plans: the chosen one, and how much longer the others take; of many, the
+// nearest one and the range of the rest.
 std::vector<std::string> AlternativesInWords(const v1::Account& account);
 
 // A table of all plans, for `plan --explain`; "" where there was one.

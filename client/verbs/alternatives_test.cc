@@ -51,6 +51,18 @@ TEST(Alternatives, EachSpecialisationHasALine) {
             "of its time, 1.030–1.050 with 95% confidence");
 }
 
+TEST(Alternatives, OfManyTheNearestIsNamed) {
+  v1::Account account;
+  Add(&account, "offline", 6, 1, true);
+  Add(&account, "none", 30, 1.5, false);
+  Add(&account, "souffle", 5, 1.04, false);
+  Add(&account, "power_fusion", 4, 1.2, false);
+  for (const char* name : {"tvm_like", "xla_like", "fusion_stitching"}) Add(&account, name, 9, 0, false);
+  EXPECT_THAT(AlternativesInWords(account),
+              ElementsAre("the plan offline (6 kernels, 4.00 ms); that souffle (5 kernels) takes 1.040 of its time, "
+                          "1.030–1.050 with 95% confidence; 2 more take 1.200 to 1.500 of it; 3 were not measured"));
+}
+
 TEST(Alternatives, WhatWasNotMeasuredSaysWhy) {
   v1::Account account;
   EXPECT_TRUE(AlternativesInWords(account).empty());
