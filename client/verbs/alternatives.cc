@@ -26,6 +26,31 @@ std::string PlanInWords(const v1::PlanAlternative& plan, const std::string& more
   return absl::StrCat(plan.plan(), " (", Plural(plan.kernels(), "kernel"), more, ")");
 }
 
+// How much longer the other plans of the chosen one's program take.
+std::string OthersInWords(const v1::Account& account, const v1::PlanAlternative& chosen) {
+  std::string words;
+  std::vector<const v1::PlanAlternative*> measured, others;
+  for (const v1::PlanAlternative& other : account.alternatives()) {
+    if (other.chosen() || other.specialisation() != chosen.specialisation()) continue;
+    (other.rounds() > 0 && chosen.rounds() > 0 ? measured : others).push_back(&other);
+  }
+  std::stable_sort(measured.begin(), measured.end(),
+                   [](const auto* a, const auto* b) { return a->ratio() < b->ratio(); });
+  const size_t shown = measured.size() <= kMostInWords ? measured.size() : 1;
+  for (size_t m = 0; m < shown; ++m) {
+    const Ratio ratio = RatioOf(*measured[m], chosen);
+    absl::StrAppendFormat(&words, "; that %s takes %.3f of its time, %.3f–%.3f with 95%% confidence",
+                          PlanInWords(*measured[m]), ratio.median, ratio.low, ratio.high);
+  }
+  if (shown < measured.size()) {
+    absl::StrAppendFormat(&words, "; %d more take %.3f to %.3f of it", measured.size() - shown,
+                          RatioOf(*measured[shown], chosen).median, RatioOf(*measured.back(), chosen).median);
+  }
+  if (others.size() > kMostInWords) return absl::StrCat(words, "; ", others.size(), " were not measured");
+  for (const v1::PlanAlternative* other : others) absl::StrAppend(&words, "; that ", PlanInWords(*other));
+  return words;
+}
+
 }  // namespace
 
 std::vector<std::string> AlternativesInWords(const v1::Account& account) {
@@ -37,28 +62,7 @@ std::vector<std::string> AlternativesInWords(const v1::Account& account) {
     // Only ratios of several plans are comparable: they may have been measured at different times.
     const std::string latency = chosen.rounds() > 0 ? absl::StrCat(", ", LatencyInWords(chosen.median_ns())) : "";
     absl::StrAppend(&line, "the plan ", PlanInWords(chosen, latency));
-    std::vector<const v1::PlanAlternative*> measured, others;
-    for (const v1::PlanAlternative& other : account.alternatives()) {
-      if (other.chosen() || other.specialisation() != chosen.specialisation()) continue;
-      (other.rounds() > 0 && chosen.rounds() > 0 ? measured : others).push_back(&other);
-    }
-    std::stable_sort(measured.begin(), measured.end(),
-                     [](const auto* a, const auto* b) { return a->ratio() < b->ratio(); });
-    const size_t shown = measured.size() <= kMostInWords ? measured.size() : 1;
-    for (size_t m = 0; m < shown; ++m) {
-      const Ratio ratio = RatioOf(*measured[m], chosen);
-      absl::StrAppendFormat(&line, "; that %s takes %.3f of its time, %.3f–%.3f with 95%% confidence",
-                            PlanInWords(*measured[m]), ratio.median, ratio.low, ratio.high);
-    }
-    if (shown < measured.size()) {
-      absl::StrAppendFormat(&line, "; %d more take %.3f to %.3f of it", measured.size() - shown,
-                            RatioOf(*measured[shown], chosen).median, RatioOf(*measured.back(), chosen).median);
-    }
-    if (others.size() > kMostInWords) {
-      absl::StrAppend(&line, "; ", others.size(), " were not measured");
-    } else {
-      for (const v1::PlanAlternative* other : others) absl::StrAppend(&line, "; that ", PlanInWords(*other));
-    }
+    absl::StrAppend(&line, OthersInWords(account, chosen));
   }
   if (!account.not_compared().empty()) lines.push_back(absl::StrCat("not measured: ", account.not_compared()));
   return lines;

@@ -126,12 +126,13 @@ class TextToolchain : public Toolchain {
   std::vector<std::vector<std::string>> calls;  // the texts of each call
 };
 
-// The end of a classifier, whose softmax is fused by estimates and stays apart by these measurements.
+// The end of a classifier.
 void MakeClassifier(int64_t rows, int64_t terms, testing::GraphMaker* maker) {
   const ecg::ValueId product = maker->Op("MatMul", {maker->In({rows, terms}), maker->Weight({terms, 24})});
   maker->Out(maker->Op("Softmax", {maker->Op("Add", {product, maker->Weight({24})})}, {{"axis", int64_t{-1}}}));
 }
 
+// A classifier whose softmax is fused by estimates and stays apart by these measurements.
 class PlanCandidates : public ::testing::Test {
  protected:
   PlanCandidates() {

@@ -24,6 +24,10 @@ std::vector<Axis> AxesOf(const te::Comparison& c) {
   return axes;
 }
 
+bool Has(const std::vector<Axis>& axes, int id) {
+  return std::any_of(axes.begin(), axes.end(), [&](const Axis& axis) { return axis.id == id; });
+}
+
 // An operand that could be read where it lies is gathered where at least so many rows read it again.
 constexpr double kGatherReuse = 28;
 
@@ -167,14 +171,11 @@ class Packer {
 
   // BoxOf in such panels: [others][panel][reduction][vector][lane].
   std::vector<Axis> BoxOfPanels(const Operand& load, const Parts& parts) const {
-    const auto has = [](const std::vector<Axis>& axes, const Axis& axis) {
-      return std::any_of(axes.begin(), axes.end(), [&](const Axis& other) { return other.id == axis.id; });
-    };
     std::vector<Axis> box;
     for (const Axis& axis : BoxOf(load, /*constant=*/true)) {
-      if (has({tile_.across, tile_.vector_tile, tile_.vector_in}, axis)) continue;
+      if (Has({tile_.across, tile_.vector_tile, tile_.vector_in}, axis.id)) continue;
       const bool lane = axis.id == tile_.lane.id;
-      if ((lane || has(tile_.reduction_order, axis)) && !has(box, parts.panel)) box.push_back(parts.panel);
+      if ((lane || Has(tile_.reduction_order, axis.id)) && !Has(box, parts.panel.id)) box.push_back(parts.panel);
       if (lane) box.push_back(parts.vector);
       box.push_back(axis);
     }
@@ -209,12 +210,9 @@ class Packer {
 
   // Does the limit of an axis of the box depend on a loop of the tile that is not in the box?
   bool LimitsUseOthers(const std::vector<Axis>& box) const {
-    const auto in_box = [&](int id) {
-      return std::any_of(box.begin(), box.end(), [&](const Axis& axis) { return axis.id == id; });
-    };
     return std::any_of(nest_.limits.begin(), nest_.limits.end(), [&](const auto& limit) {
-      return in_box(limit.first) && std::any_of(nest_.axes.begin(), nest_.axes.end(), [&](const Axis& axis) {
-               return !in_box(axis.id) && limit.second.UsesAxis(axis.id);
+      return Has(box, limit.first) && std::any_of(nest_.axes.begin(), nest_.axes.end(), [&](const Axis& axis) {
+               return !Has(box, axis.id) && limit.second.UsesAxis(axis.id);
              });
     });
   }
