@@ -115,8 +115,8 @@ struct DeviceModel {
   // Identifies the kind of device in profile keys. Contains family, name, ISA, units, cache sizes and what kernels may
   // use (work-group size, fragment products, libraries, …), but no measured rate.
   std::string Fingerprint() const;
-  // The same device with the measured rates of `other`, which has the same fingerprint. Schedules depend on rates, and
-  // all devices of a kind must be asked for the same kernels.
+  // The same device with the rates of `other`, level by level of memory as far as both have them. Schedules depend on
+  // rates, and all devices of a kind, whose fingerprints are equal, must be asked for the same kernels.
   DeviceModel WithRatesOf(const DeviceModel& other) const;
 };
 
