@@ -236,15 +236,16 @@ const Function* Find(const std::string& name) {
       {"wide", {{"v", kPredicate}, Wide}},  // f32 or f64
       {"positive", {{"v", kPredicate}, Positive}},
       {"nonnegative", {{"v", kPredicate}, NonNegative}},
-      {"finite", {{"v", kPredicate}, Finite}},      // no infinity, no NaN
-      {"number", {{"v", kPredicate}, Number}},      // never NaN
-      {"nonzero", {{"v", kPredicate}, Nonzero}},    // also of one sign
-      {"modest", {{"v", kPredicate}, Modest}},      // 0, or of magnitude 2^-16 to 2^16
-      {"moderate", {{"v", kPredicate}, Moderate}},  // 0, or of magnitude 2^-40 to 2^40
-      {"bounded", {{"v", kPredicate}, Bounded}},    // of magnitude 2^100 at most
-      {"light", {{"v", kPredicate}, Light}},        // of magnitude 2^16 at most
-      {"foldable", {{"v", kPredicate}, Foldable}},  // 0, or of magnitude 2^-110 to 2^100
-      {"normal", {{"v", kPredicate}, Normal}},      // 0, or of magnitude 2^-126 to 2^100
+      {"finite", {{"v", kPredicate}, Finite}},                      // no infinity, no NaN
+      {"number", {{"v", kPredicate}, Number}},                      // never NaN
+      {"nonzero", {{"v", kPredicate}, Nonzero}},                    // also of one sign
+      {"modest", {{"v", kPredicate}, Modest}},                      // 0, or of magnitude 2^-16 to 2^16
+      {"moderate", {{"v", kPredicate}, Moderate}},                  // 0, or of magnitude 2^-40 to 2^40
+      {"bounded", {{"v", kPredicate}, Bounded}},                    // of magnitude 2^100 at most
+      {"light", {{"v", kPredicate}, Light}},                        // of magnitude 2^16 at most
+      {"foldable", {{"v", kPredicate}, Foldable}},                  // 0, or of magnitude 2^-110 to 2^100
+      {"foldable_if_known", {{"v", kPredicate}, FoldableIfKnown}},  // foldable, or no constant
+      {"normal", {{"v", kPredicate}, Normal}},                      // 0, or of magnitude 2^-126 to 2^100
       {"few", {{"v", kPredicate}, Few}},            // 2^16 elements at most: so much larger may a sum of them be
       {"between", {{"vnn", kPredicate}, Between}},  // between(X, least, largest); no NaN
       {"tame", {{"", kPredicate}, Tame}},           // all that pattern and replacement read and compute

@@ -20,6 +20,7 @@ absl::StatusOr<FunctionValue> Moderate(const Call& call);
 absl::StatusOr<FunctionValue> Bounded(const Call& call);
 absl::StatusOr<FunctionValue> Light(const Call& call);
 absl::StatusOr<FunctionValue> Foldable(const Call& call);
+absl::StatusOr<FunctionValue> FoldableIfKnown(const Call& call);
 absl::StatusOr<FunctionValue> Normal(const Call& call);
 absl::StatusOr<FunctionValue> Few(const Call& call);
 absl::StatusOr<FunctionValue> Between(const Call& call);

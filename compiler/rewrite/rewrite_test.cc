@@ -75,6 +75,24 @@ TEST(Rewrite, AScaleDoesNotMoveIntoAReorderedConstantThatOthersRead) {
   EXPECT_EQ(RuleIds(scaled(true)), std::vector<std::string>{"scale-matmul-left"});
 }
 
+// An element of 3e38 would be infinite in every run, also where it meets zeros.
+TEST(Rewrite, AConstantIsNotScaledPastItsRange) {
+  const auto scaled = [](double largest) {
+    ecg::Graph graph;
+    const ecg::ValueId w = graph.AddConstant("w", Tensor::From<double>(DType::kF32, {2, 1}, {largest, 1}));
+    const ecg::ValueId scale = graph.AddConstant("s", Tensor::From<double>(DType::kF32, {}, {3}));
+    const ecg::ValueId x = graph.AddInput("x", {DType::kF32, {9, 2}});
+    const auto add = [&](const char* op, std::vector<ecg::ValueId> inputs) {
+      return graph.node(graph.AddNode(op, op, std::move(inputs), {}, {{DType::kF32, {9, 1}}})).outputs[0];
+    };
+    graph.AddOutput(add("Mul", {add("MatMul", {x, w}), scale}), "y");
+    return RuleIds(Rewrite(graph, {}).value());
+  };
+  EXPECT_FALSE(scaled(2).empty());
+  EXPECT_THAT(scaled(3e38),
+              ::testing::Not(::testing::Contains(::testing::AnyOf("scale-matmul-right", "matmul-scale"))));
+}
+
 TEST(Rewrite, StrictKeepsWhatRoundsDifferently) {
   EXPECT_TRUE(Rewritten(kConvBatchNorm, {.math = MathLevel::kStrict, .disabled = {}}).firings.empty());
 }
