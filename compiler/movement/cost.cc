@@ -172,6 +172,7 @@ class Estimator {
       for (size_t other = p + 1; other < range.end; ++other) Add(accesses_[other], &accesses);
       phase.traffic = TrafficOf(kernel_, accesses, device_);
       phase.memory_units = MemoryUnits(device_, call != nullptr ? device_.parallel_units : GroupsOf(range));
+      phase.trips = kernel_.TripsOf(p);
     }
     return phases;
   }
@@ -180,9 +181,10 @@ class Estimator {
     double waiting = 0, seconds = 0;
     for (const PhaseCost& phase : Phases()) {
       // Memory works while units compute; neither works while units wait for each other.
-      cost_.compute_ns += 1e9 * phase.compute_s;
-      seconds += std::max(phase.compute_s, BytesOf(phase.traffic) / bandwidth_ / phase.memory_units);
-      waiting += phase.wait_s;
+      const auto trips = static_cast<double>(phase.trips);
+      cost_.compute_ns += trips * 1e9 * phase.compute_s;
+      seconds += trips * std::max(phase.compute_s, BytesOf(phase.traffic) / bandwidth_ / phase.memory_units);
+      waiting += phase.wait_s + (trips - 1) * device_.barrier_s;  // iterations follow each other behind a barrier
     }
     cost_.compulsory_bytes = TrafficBytes(kernel_, all_, device_);
     cost_.latency_ns = 1e9 * (waiting + seconds);

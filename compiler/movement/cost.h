@@ -44,6 +44,7 @@ struct PhaseCost {
   double compute_s = 0;  // the units compute
   std::vector<BufferTraffic> traffic;
   double memory_units = 1;  // whose rates of memory add up (MemoryUnits)
+  int64_t trips = 1;        // of the phase loop around it
 };
 std::vector<PhaseCost> EstimatePhases(const Kernel& kernel, const DeviceModel& device, int threads);
 

@@ -72,6 +72,7 @@ bool StoresOnce(const Phase& phase, const Step& step) {
 }  // namespace
 
 std::vector<InPlacePair> InPlacePairs(const Kernel& kernel) {
+  if (!kernel.phase_loops.empty()) return {};
   std::map<int, std::vector<std::pair<const Phase*, const Step*>>> writers;  // by buffer
   std::map<int, std::set<const Step*>> readers;
   std::set<int> elsewhere;  // read at an address other than the store's, or before the step's result exists

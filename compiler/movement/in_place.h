@@ -17,6 +17,7 @@ struct InPlacePair {
 // - Both have the same type and size.
 // - Only one step reads `in`, and it stores each element of `out` once.
 // - It stores at the address from which it has read `in` before.
+// A kernel with phase loops has none: the next iteration may read `in` again.
 //
 // A residual added in a product's epilogue is the common case: it saves one stream. Whether the value in `in` is needed
 // afterwards is the caller's question. Buffers of a pair must not be declared __restrict.

@@ -159,6 +159,13 @@ std::vector<PhaseRange> Kernel::BetweenBarriers() const {
   return ranges;
 }
 
+int64_t Kernel::TripsOf(size_t phase) const {
+  for (const PhaseLoop& loop : phase_loops) {
+    if (loop.first <= phase && phase < loop.end) return loop.trips;
+  }
+  return 1;
+}
+
 int Kernel::num_args() const {
   int count = 0;
   for (const Buffer& buffer : buffers) count += IsArgument(buffer);

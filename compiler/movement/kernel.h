@@ -41,6 +41,9 @@ struct Buffer {
   int tensor = -1;           // the te tensor it holds, -1: made by the scheduler (packed operand)
   int packed_from = -1;  // kKernel constants: index into Kernel::packs when the bytes are a packed copy of a constant
   std::optional<Ring> ring = std::nullopt;  // kBlock: keeps its rows from one iteration of a task loop to the next
+  // kKernel: the phase loop with whose iterations it moves. Its argument is a table, which says for each iteration
+  // where it lies then. -1: it stays where it is.
+  int moves_with = -1;
 };
 
 // Does the buffer outlive a task? Then it is an argument of the kernel's functions.
@@ -299,6 +302,13 @@ struct Phase {
   int64_t tasks() const;
 };
 
+// Phases [first, end) of a persistent kernel run `trips` times, one iteration after another, with a barrier between two
+// iterations: a loop of launches as a part of one launch (join_kernels.h).
+struct PhaseLoop {
+  size_t first = 0, end = 0;
+  int64_t trips = 1;
+};
+
 // Numbers [first, end) of phases that run beside each other.
 struct PhaseRange {
   size_t first = 0, end = 0;
@@ -334,6 +344,7 @@ struct Kernel {
   // work-groups than the device keeps at the same time. They share out each phase's tasks and wait for each other at
   // the barriers between phases (grid barrier). False: each phase is a launch.
   bool persistent = false;
+  std::vector<PhaseLoop> phase_loops = {};  // ascending and disjoint
   int64_t scratch_bytes = 0;  // per thread, for the block-scope buffers
   int num_args() const;       // kernel- and device-scope buffers
   // Offset of each buffer, 64-byte aligned; -1 where its scope is not kBlock. Buffers that no step needs at the same
@@ -342,6 +353,7 @@ struct Kernel {
   int64_t PlannedScratchBytes() const;              // by these offsets: the value for `scratch_bytes`
   int next_axis = 0;                                // first unused axis id
   std::vector<PhaseRange> BetweenBarriers() const;  // all phases, in order
+  int64_t TripsOf(size_t phase) const;              // how often a launch runs the phase
 };
 
 }  // namespace fusion::movement

@@ -32,7 +32,16 @@ class Parser : public StrategyReader {
     while (!failed() && AcceptWord("buffer")) ParseBuffer();
     while (!failed() && AcceptWord("pack")) ParsePack();
     bool beside = false;
-    while (!failed() && AcceptWord("parallel")) beside = ParsePhase(beside);
+    while (!failed()) {
+      if (AcceptWord("repeat")) {
+        ParsePhaseLoop();
+      } else if (!AcceptWord("parallel")) {
+        break;
+      } else {
+        beside = ParsePhase(beside);
+      }
+    }
+    if (!failed() && in_loop_) Fail("expected the end of a phase loop");
     if (!failed() && packed_ != kernel_.packs.size()) Fail("there is not one pack for each packed buffer");
     if (!failed() && !AtEnd()) Fail("expected 'parallel' or the end");
     RETURN_IF_ERROR(status());
@@ -64,6 +73,11 @@ class Parser : public StrategyReader {
     buffer.is_constant = AcceptWord("const");
     if (AcceptWord("packed")) buffer.packed_from = static_cast<int>(packed_++);
     if (AcceptWord("ring")) buffer.ring = ParseRing();
+    if (AcceptWord("moves")) {
+      Expect("with");
+      Expect("loop");
+      buffer.moves_with = static_cast<int>(Int());
+    }
     kernel_.buffers.push_back(buffer);
   }
 
@@ -99,6 +113,16 @@ class Parser : public StrategyReader {
     kernel_.packs.push_back(std::move(pack));
   }
 
+  // The phases of a loop follow, up to the one that closes it.
+  void ParsePhaseLoop() {
+    if (in_loop_) Fail("phase loops do not nest");
+    kernel_.persistent = true;
+    kernel_.phase_loops.push_back({kernel_.phases.size(), 0, Int()});
+    Expect("{");
+    in_loop_ = true;
+    if (!Looking("parallel")) Fail("expected 'parallel'");
+  }
+
   // Returns whether the next phase runs beside this one.
   bool ParsePhase(bool beside) {
     Phase phase;
@@ -118,6 +142,10 @@ class Parser : public StrategyReader {
     }
     Expect("}");
     kernel_.phases.push_back(std::move(phase));
+    if (in_loop_ && Accept("}")) {
+      kernel_.phase_loops.back().end = kernel_.phases.size();
+      in_loop_ = false;
+    }
     const bool before_beside = AcceptWord("beside");
     if (!before_beside && !AcceptWord("sync")) return false;
     if (!before_beside) Expect("device");
@@ -125,7 +153,7 @@ class Parser : public StrategyReader {
       Expect("persistent");
       kernel_.persistent = true;
     }
-    if (!Looking("parallel")) Fail("expected 'parallel'");
+    if (!Looking("parallel") && (in_loop_ || !Looking("repeat"))) Fail("expected 'parallel'");
     return before_beside;
   }
 
@@ -388,6 +416,7 @@ class Parser : public StrategyReader {
   static constexpr int kMostCopiesInside = 1;
 
   size_t packed_ = 0;  // packed buffers so far; their packs stand in the same order
+  bool in_loop_ = false;  // a phase loop is open
   std::map<std::string, Scalar> values_;
 };
 

@@ -219,7 +219,8 @@ std::string Print(const Kernel& kernel) {
     const Buffer& buffer = kernel.buffers[b];
     absl::StrAppend(&text, "buffer b", b, " ", ScopeName(buffer.scope), " ", DTypeName(buffer.dtype), "[",
                     buffer.elements, "]", buffer.is_constant ? " const" : "", buffer.packed_from >= 0 ? " packed" : "",
-                    buffer.ring ? RingText(*buffer.ring) : "", "\n");
+                    buffer.ring ? RingText(*buffer.ring) : "",
+                    buffer.moves_with >= 0 ? absl::StrCat(" moves with loop ", buffer.moves_with) : "", "\n");
   }
   Printer printer;
   for (const Pack& pack : kernel.packs) {
@@ -229,6 +230,10 @@ std::string Print(const Kernel& kernel) {
                     pack.pred.empty() ? "" : " if ", printer.Pred(pack.pred), TransformText(pack.transform), "\n");
   }
   for (const Phase& phase : kernel.phases) {
+    const size_t number = static_cast<size_t>(&phase - kernel.phases.data());
+    for (const PhaseLoop& loop : kernel.phase_loops) {
+      if (loop.first == number) absl::StrAppend(&text, "repeat ", loop.trips, " {\n");
+    }
     std::vector<std::string> grid;
     for (const te::Axis& axis : phase.grid) grid.push_back(AxisText(axis));
     absl::StrAppend(&text, "parallel (", absl::StrJoin(grid, ", "), ") {\n");
@@ -245,6 +250,9 @@ std::string Print(const Kernel& kernel) {
       if (loop != nullptr && s == loop->first + loop->count - 1) absl::StrAppend(&text, "  }\n");
     }
     absl::StrAppend(&text, "}\n");
+    for (const PhaseLoop& loop : kernel.phase_loops) {
+      if (loop.end == number + 1) absl::StrAppend(&text, "}\n");
+    }
     if (&phase == &kernel.phases.back()) continue;
     const char* barrier = kernel.persistent ? "sync device, persistent\n" : "sync device\n";
     absl::StrAppend(&text, (&phase)[1].beside ? "beside\n" : barrier);

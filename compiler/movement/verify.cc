@@ -341,12 +341,51 @@ class Verifier {
   absl::Status status_;  // of the step that is being checked: its last fault
 };
 
+// Phase loops are ascending and disjoint, in a persistent kernel, and phases on both sides of an edge do not run beside
+// each other. A buffer that moves with a loop is an argument that its phases alone name.
+absl::Status CheckPhaseLoops(const Kernel& kernel) {
+  const auto bad = [](size_t loop, const char* why) {
+    return absl::InternalError(absl::StrCat("movement: phase loop ", loop, " ", why));
+  };
+  size_t behind = 0;
+  for (size_t l = 0; l < kernel.phase_loops.size(); ++l) {
+    const PhaseLoop& loop = kernel.phase_loops[l];
+    if (!kernel.persistent) return bad(l, "stands in a kernel that is not persistent");
+    if (loop.first < behind || loop.end <= loop.first || loop.end > kernel.phases.size() || loop.trips < 1) {
+      return bad(l, "has no phases of its own, or no iterations");
+    }
+    for (const size_t edge : {loop.first, loop.end}) {
+      if (edge < kernel.phases.size() && kernel.phases[edge].beside) return bad(l, "parts phases beside each other");
+    }
+    behind = loop.end;
+  }
+  const int loops = static_cast<int>(kernel.phase_loops.size());
+  for (const Buffer& buffer : kernel.buffers) {
+    const bool may_move = buffer.scope == Scope::kKernel && !buffer.is_constant && buffer.moves_with < loops;
+    if (buffer.moves_with < 0 || may_move) continue;
+    return bad(static_cast<size_t>(buffer.moves_with), "does not exist, or moves what is no value");
+  }
+  absl::Status status;
+  for (size_t p = 0; p < kernel.phases.size(); ++p) {
+    VisitSteps(kernel.phases[p], [&](const Step& step) {
+      VisitBuffers(step, [&](int b) {
+        const int loop = b < 0 || b >= static_cast<int>(kernel.buffers.size()) ? -1 : kernel.buffers[b].moves_with;
+        if (loop < 0 || (kernel.phase_loops[loop].first <= p && p < kernel.phase_loops[loop].end)) return;
+        status = absl::InternalError(
+            absl::StrCat("movement: step '", step.label, "' uses b", b, ", which moves with another loop"));
+      });
+    });
+  }
+  return status;
+}
+
 }  // namespace
 
 absl::Status Verify(const Kernel& kernel) {
-  if (kernel.persistent && kernel.BetweenBarriers().size() < 2) {
+  if (kernel.persistent && kernel.phase_loops.empty() && kernel.BetweenBarriers().size() < 2) {
     return absl::InternalError("movement: a persistent kernel needs a barrier between two phases");
   }
+  RETURN_IF_ERROR(CheckPhaseLoops(kernel));
   return Verifier(kernel).Check();
 }
 

@@ -13,7 +13,8 @@ namespace fusion::movement {
 // - every buffer number is valid, and device- and block-scope buffers are written before they are read,
 // - affine addresses of loops that nothing cuts short stay inside their buffers,
 // - the axes of a step's strategy are its loops,
-// - a library step is alone in a phase without a grid, and a persistent kernel has at least two phases.
+// - a library step is alone in a phase without a grid, and a persistent kernel has at least two phases or a phase loop,
+// - phase loops are ascending and disjoint, and what moves with one is an argument that its phases alone name.
 absl::Status Verify(const Kernel& kernel);
 
 }  // namespace fusion::movement

@@ -3,6 +3,8 @@
 #include <utility>
 #include <vector>
 
+#include "compiler/movement/renumber_buffers.h"
+
 namespace fusion {
 namespace {
 
@@ -14,36 +16,6 @@ std::vector<bool> UsedBuffers(const movement::Kernel& kernel) {
     });
   }
   return used;
-}
-
-void Renumber(const std::vector<int>& number, movement::Step* each) {
-  const auto map = [&](te::TensorId buffer) { return number[buffer]; };
-  movement::Step& step = *each;
-  for (te::Scalar& s : step.body) s = te::MapTensors(s, map);
-  for (te::Scalar& s : step.then) s = te::MapTensors(s, map);
-  if (step.reduction) {
-    for (te::Scalar& s : step.reduction->init) s = te::MapTensors(s, map);
-    for (te::Comparison& c : step.reduction->pred) {
-      c.lhs = te::MapTensors(c.lhs, map);
-      c.rhs = te::MapTensors(c.rhs, map);
-    }
-  }
-  for (movement::Store& store : step.stores) store.buffer = number[store.buffer];
-  if (step.turn) {
-    for (movement::RingRows& rows : step.turn->reads) rows.buffer = number[rows.buffer];
-    for (movement::RingRows& rows : step.turn->writes) rows.buffer = number[rows.buffer];
-  }
-  if (step.look) step.look->buffer = number[step.look->buffer];
-  if (step.runs_if) step.runs_if->buffer = number[step.runs_if->buffer];
-  if (auto* library = step.As<LibraryCall>()) {
-    for (int* buffer : ArgumentsOf(*library)) *buffer = number[*buffer];
-  } else if (auto* routine = step.As<movement::RoutineCall>()) {
-    for (int& buffer : routine->inputs) buffer = number[buffer];
-  } else if (auto* tile = step.As<movement::RegisterTile>()) {
-    for (movement::Prefetch& prefetch : tile->prefetch) prefetch.buffer = number[prefetch.buffer];
-  } else if (auto* vectors = step.As<movement::VectorMap>()) {
-    for (int& buffer : vectors->read_next.buffers) buffer = number[buffer];
-  }
 }
 
 }  // namespace
@@ -60,7 +32,7 @@ void DropUnusedBuffers(movement::Kernel* kernel) {
     }
   }
   for (movement::Phase& phase : kernel->phases) {
-    movement::VisitSteps(&phase, [&](movement::Step* step) { Renumber(number, step); });
+    movement::VisitSteps(&phase, [&](movement::Step* step) { movement::RenumberBuffers(number, step); });
   }
   kernel->buffers = std::move(kept);
 }
