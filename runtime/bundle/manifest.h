@@ -115,6 +115,9 @@ struct Launch {
 struct Repeat {
   int first = 0, end = 0;
   int64_t trips = 1;
+  // One launch of a persistent kernel runs the iterations itself. For each argument that moves it takes a table with
+  // the places of all iterations. Several such repeats may share their launch.
+  bool in_launch = false;
 };
 inline constexpr int64_t kMostTrips = int64_t{1} << 20;
 
@@ -134,14 +137,14 @@ struct ManifestProgram {
   int64_t scratch_bytes_per_thread = 0;
   std::vector<ManifestKernel> kernels;
   std::vector<Launch> launches;
-  std::vector<Repeat> repeats = {};  // ascending and disjoint
+  std::vector<Repeat> repeats = {};  // ascending, and disjoint but for those in one launch
   std::vector<RunCheck> checks = {};
 
-  // How often a run executes the launch.
+  // How often a run executes the launch: once, where iterations run inside of it.
   int64_t TripsOf(int launch) const;
 };
 
-inline constexpr int kNewestFormat = 10;
+inline constexpr int kNewestFormat = 11;
 
 // A bundle holds one program, or several specialisations of one model (docs/decisions/0010-specialisations.md). The
 // first specialisation is the manifest itself; a caller that names no shapes gets it. All specialisations share
@@ -157,6 +160,7 @@ struct Manifest : ManifestProgram {
   // - 8: a launch is a batch.
   // - 9: there are checks; a reader of format 8 would hand out undefined results.
   // - 10: launches repeat.
+  // - 11: launches of a GPU repeat, or a launch runs a repeat's iterations itself.
   int format = 1;
   std::string generator;                       // "fusion 0.1.0 (generator 1)"
   std::string target = "cpu";                  // selects the device

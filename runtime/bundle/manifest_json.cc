@@ -209,6 +209,7 @@ void AddProgram(const ManifestProgram& program, Json* json) {
   out["launches"] = LaunchesToJson(program.launches);
   for (const Repeat& repeat : program.repeats) {
     out["repeats"].push_back({{"first", repeat.first}, {"end", repeat.end}, {"trips", repeat.trips}});
+    if (repeat.in_launch) out["repeats"].back()["in_launch"] = true;
   }
   if (program.checks.empty()) return;
   out["checks"] = Json::array();
@@ -240,6 +241,7 @@ void ReadProgram(const Json& json, const std::string& path, absl::Status* status
       repeat_fields.Read("first", &repeat.first);
       repeat_fields.Read("end", &repeat.end);
       repeat_fields.Read("trips", &repeat.trips);
+      if (item.is_object() && item.contains("in_launch")) repeat_fields.Read("in_launch", &repeat.in_launch);
     });
   }
   if (!json.is_object() || !json.contains("checks")) return;
@@ -295,7 +297,7 @@ void ReadRepeated(Fields* weights, absl::Status* status, std::vector<RepeatedWei
 
 int64_t ManifestProgram::TripsOf(int launch) const {
   for (const Repeat& repeat : repeats) {
-    if (repeat.first <= launch && launch < repeat.end) return repeat.trips;
+    if (!repeat.in_launch && repeat.first <= launch && launch < repeat.end) return repeat.trips;
   }
   return 1;
 }

@@ -46,21 +46,33 @@ absl::Status CheckSteps(const ManifestProgram& program, const Buffer& buffer, co
   return absl::OkStatus();
 }
 
-// Repeats are ascending and disjoint, and no launch inside runs at the same time as one outside.
+bool IsPersistent(const ManifestProgram& program, const Launch& launch) {
+  return InRange(launch.kernel, program.kernels.size()) && program.kernels[launch.kernel].persistent;
+}
+
+// Repeats are ascending and disjoint, and no launch inside runs at the same time as one outside. Iterations inside of a
+// launch are those of one persistent kernel.
 absl::Status CheckRepeats(const Manifest& manifest, const ManifestProgram& program) {
   if (program.repeats.empty()) return absl::OkStatus();
-  if (manifest.format < 10 || manifest.target != "cpu")
-    return Bad("it has repeats, which take format 10 and target cpu");
+  const bool cpu = manifest.target == "cpu";
+  if ((!cpu && manifest.target != "cuda") || manifest.format < (cpu ? 10 : 11))
+    return Bad("it has repeats, which take format 10 and target cpu, or format 11 and target cuda");
   const int launches = static_cast<int>(program.launches.size());
   int behind = 0;
   for (size_t r = 0; r < program.repeats.size(); ++r) {
     const Repeat& repeat = program.repeats[r];
-    if (repeat.first < behind || repeat.end <= repeat.first || repeat.end > launches) {
+    const bool same_launch =
+        r > 0 && repeat.in_launch && program.repeats[r - 1].in_launch && repeat.first == program.repeats[r - 1].first;
+    if (repeat.first < (same_launch ? behind - 1 : behind) || repeat.end <= repeat.first || repeat.end > launches) {
       return Bad("repeat ", r, " has launches ", repeat.first, " to ", repeat.end, " of ", launches,
                  ", the one before ends at ", behind);
     }
     if (repeat.trips < 1 || repeat.trips > kMostTrips) return Bad("repeat ", r, " has ", repeat.trips, " iterations");
     behind = repeat.end;
+    if (repeat.in_launch &&
+        (cpu || repeat.end != repeat.first + 1 || !IsPersistent(program, program.launches[repeat.first]))) {
+      return Bad("repeat ", r, " runs inside of launch ", repeat.first, ", which is no launch of a persistent kernel");
+    }
     for (const int edge : {repeat.first, repeat.end}) {
       if (edge < launches && program.launches[edge].concurrent) {
         return Bad("launch ", edge, " runs at the same time as one on the other side of the edge of repeat ", r);
@@ -79,18 +91,24 @@ absl::Status CheckMoving(const ManifestProgram& program, int launch, int buffer)
   return Bad("launch ", launch, " uses buffer ", buffer, ", which moves with another repeat");
 }
 
-absl::Status CheckBuffer(const ManifestProgram& program, const Buffer& buffer, int64_t weights_data_bytes) {
+// A GPU's kernels count on the alignment of their arguments in every iteration.
+absl::Status CheckBuffer(const Manifest& manifest, const ManifestProgram& program, const Buffer& buffer,
+                         int64_t weights_data_bytes) {
   ASSIGN_OR_RETURN(const int64_t shape_bytes, CheckedSizeBytes(buffer.shape, buffer.dtype));
   if (buffer.size_bytes < shape_bytes || buffer.size_bytes > kMaxBytes) {
     return Bad("size_bytes ", buffer.size_bytes, " does not hold ", DTypeName(buffer.dtype),
                ShapeToString(buffer.shape));
   }
-  const bool moves = buffer.kind == Buffer::Kind::kArena && !program.repeats.empty();
+  const bool moves = buffer.kind == Buffer::Kind::kArena && !program.repeats.empty() && manifest.target == "cpu";
   const int64_t alignment = moves ? DTypeBytes(buffer.dtype) : kBufferAlignBytes;
   if (buffer.offset < 0 || buffer.offset > kMaxBytes || buffer.offset % alignment != 0) {
     return Bad("offset ", buffer.offset, " is not a multiple of ", alignment);
   }
-  if (buffer.steps) RETURN_IF_ERROR(CheckSteps(program, buffer, *buffer.steps));
+  if (buffer.steps) {
+    RETURN_IF_ERROR(CheckSteps(program, buffer, *buffer.steps));
+    if (buffer.steps->slot_bytes % alignment != 0)
+      return Bad("slots of ", buffer.steps->slot_bytes, " bytes are no multiple of ", alignment);
+  }
   switch (buffer.kind) {
     case Buffer::Kind::kInput:
     case Buffer::Kind::kOutput:
@@ -204,7 +222,7 @@ absl::Status CheckProgram(const Manifest& manifest, const ManifestProgram& progr
   }
   RETURN_IF_ERROR(CheckRepeats(manifest, program));
   for (size_t i = 0; i < program.buffers.size(); ++i) {
-    RETURN_IF_ERROR(Annotate(CheckBuffer(program, program.buffers[i], weights_data_bytes),
+    RETURN_IF_ERROR(Annotate(CheckBuffer(manifest, program, program.buffers[i], weights_data_bytes),
                              absl::StrCat("buffer ", i, " '", program.buffers[i].name, "'")));
   }
   RETURN_IF_ERROR(CheckBindings(program, manifest.format, program.inputs, /*inputs=*/true));

@@ -92,6 +92,41 @@ TEST(ValidateManifest, RepeatsAndWhatMovesWithThem) {
   EXPECT_THAT(why([](Manifest& m) { m.outputs[0].buffer = 3; }), HasSubstr("moves with a repeat"));
 }
 
+// A GPU's kernels count on aligned arguments, and one of them may run the iterations itself.
+TEST(ValidateManifest, RepeatsOfAGpu) {
+  const auto make = [] {
+    Manifest manifest = Repeating();
+    manifest.target = "cuda";
+    manifest.format = 11;
+    manifest.kernels[0].persistent = true;
+    manifest.kernels[0].phases.resize(1);
+    return manifest;
+  };
+  Manifest valid = make();
+  ASSERT_TRUE(ValidateManifest(valid, 80).ok()) << ValidateManifest(valid, 80);
+  valid.repeats[0].in_launch = true;
+  valid.repeats.push_back({1, 2, 7, true});  // another loop of the same launch
+  ASSERT_TRUE(ValidateManifest(valid, 80).ok()) << ValidateManifest(valid, 80);
+  const auto parsed = ParseManifest(SerializeManifest(valid));
+  ASSERT_TRUE(parsed.ok()) << parsed.status();
+  EXPECT_EQ(SerializeManifest(*parsed), SerializeManifest(valid));
+  EXPECT_EQ(parsed->TripsOf(1), 1) << "the iterations are not launches";
+  const auto why = [&](auto change) {
+    Manifest manifest = make();
+    manifest.repeats[0].in_launch = true;
+    change(manifest);
+    return std::string(ValidateManifest(manifest, 80).message());
+  };
+  EXPECT_THAT(why([](Manifest& m) { m.format = 10; }), HasSubstr("format 11 and target cuda"));
+  EXPECT_THAT(why([](Manifest& m) { m.target = "opencl"; }), HasSubstr("target cuda"));
+  EXPECT_THAT(why([](Manifest& m) { m.target = "cpu"; }), HasSubstr("inside of launch 1"));
+  EXPECT_THAT(why([](Manifest& m) { m.kernels[0].persistent = false; }), HasSubstr("no launch of a persistent kernel"));
+  EXPECT_THAT(why([](Manifest& m) { m.repeats[0].first = 0; }), HasSubstr("no launch of a persistent kernel"));
+  EXPECT_THAT(why([](Manifest& m) { m.repeats.push_back({1, 2, 7}); }), HasSubstr("repeat 1"));
+  EXPECT_THAT(why([](Manifest& m) { m.buffers[3].steps->slot_bytes = 32; }), HasSubstr("multiple of 64"));
+  EXPECT_THAT(why([](Manifest& m) { m.buffers[3].offset = 32; }), HasSubstr("not a multiple of 64"));
+}
+
 TEST(ValidateManifest, TheAccountOfTheWeights) {
   Manifest manifest = SmallManifest({0, 0, 64});
   manifest.digests["kernels/cpu.so"] = "";

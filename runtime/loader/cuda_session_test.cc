@@ -158,6 +158,60 @@ stay(const float* x, const float* w, float* t, const float* b, float* u, unsigne
   }
 }
 
+// The second of three launches repeats, two rows an iteration: 32 launches, or one whose thread blocks run the
+// iterations and wait for each other between them.
+TEST_F(CudaSession, IterationsAreLaunchesOrInsideOfOne) {
+  const auto cubin = BuildSharedObject(
+      absl::StrCat("#include \"" FUSION_SOURCE_FOLDER "/runtime/devices/cuda/testing/cuda_shim.h\"\n", kTinyText, R"(
+extern "C" __global__ void __launch_bounds__(1) one_turn(const float* t, const float* b, float* u) {
+  for (int c = 0; c < 8; ++c) u[blockIdx.x * 8 + c] = t[blockIdx.x * 8 + c] + b[c];
+}
+extern "C" __global__ void __launch_bounds__(2)
+turns(const float* const* t, const float* b, float* const* u, unsigned* grid_barrier) {
+  for (int i = 0; i < 32; ++i) {
+    if (i > 0) {
+      __syncthreads();
+      if (threadIdx.x == 0) {
+        const unsigned before = come(grid_barrier, blockIdx.x == 0 ? 0x80000001u - gridDim.x : 1);
+        while (((see(grid_barrier) ^ before) & 0x80000000u) == 0) {}
+      }
+      __syncthreads();
+    }
+    for (long r = blockIdx.x; r < 2; r += gridDim.x)
+      for (int c = threadIdx.x; c < 8; c += 2) u[i][r * 8 + c] = t[i][r * 8 + c] + b[c];
+  }
+}
+)",
+                   kK0, kK1, "FUSION_CUDA_KERNEL(one_turn, 1) FUSION_CUDA_KERNEL(turns, 2)\n"));
+  ASSERT_TRUE(cubin.ok()) << cubin.status();
+  for (const bool in_launch : {false, true}) {
+    Manifest manifest = TinyManifest();
+    manifest.format = 11;
+    const BufferSteps rows{0, 0, 1, 32, 64};
+    for (const int64_t offset : {0, 2048}) {
+      manifest.buffers.push_back({Buffer::Kind::kArena, "rows", DType::kF32, {2, 8}, 64, offset, "", rows});
+    }
+    manifest.kernels[0].phases.pop_back();
+    manifest.kernels.push_back({"kernels/cpu.so", {{in_launch ? "turns" : "one_turn", 2}}, "src/tiny.cc"});
+    manifest.kernels.back().persistent = in_launch;
+    manifest.launches.insert(manifest.launches.begin() + 1, {2, {7, 2, 8}, "step", {"add"}, 512, 4096});
+    manifest.repeats = {{1, 2, 32, in_launch}};
+    const auto session = Load(*cubin, manifest);
+    ASSERT_TRUE(session.ok()) << session.status();
+    for (uint64_t seed = 0; seed < 3; ++seed) {
+      const std::vector<Tensor> inputs = RandomInputs((*session)->manifest(), seed);
+      const auto outputs = (*session)->Run(inputs);
+      ASSERT_TRUE(outputs.ok()) << outputs.status();
+      ExpectRight(inputs[0], *outputs);
+      std::vector<int64_t> latencies_ns;
+      const auto timed = (*session)->RunTimed(inputs, &latencies_ns);
+      ASSERT_TRUE(timed.ok()) << timed.status();
+      ExpectRight(inputs[0], *timed);
+      ASSERT_EQ(latencies_ns.size(), 3u) << "a launch that repeats has one latency";
+    }
+  }
+}
+
 // The first kernel reads an input and constants; the second lies between the device and an output.
 TEST_F(CudaSession, AKernelRunsOnTheHost) {
   const auto cubin = Build(absl::StrCat(kK0, kK1));

@@ -78,6 +78,7 @@ absl::StatusOr<CpuLaunches> CpuLaunches::Create(const BundleReader& bundle, cons
   }
   size_t next = 0;
   for (const Repeat& repeat : program.repeats) {
+    if (repeat.in_launch) continue;  // its kernel runs on another device
     const auto first = static_cast<size_t>(repeat.first), end = static_cast<size_t>(repeat.end);
     result.AppendPhases(program, next, first, 0);
     for (int64_t t = 0; t < repeat.trips; ++t) result.AppendPhases(program, first, end, t);

@@ -3,6 +3,9 @@
 #include <algorithm>
 #include <cstring>
 #include <map>
+#include <optional>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -73,13 +76,16 @@ class CudaExecutable : public Executable {
     unsigned blocks, threads;
     bool together;  // the thread blocks wait for each other
   };
+  // A launch in one iteration of its repeat.
   struct BoundLaunch {
-    std::vector<BoundPhase> phases;
-    std::vector<cuda::DevicePointer> arguments;
+    size_t launch = 0;
+    int64_t iteration = 0;
+    std::vector<BoundPhase> phases = {};  // empty on the host
+    std::vector<cuda::DevicePointer> arguments = {};
   };
 
-  // A part of a run: launches [begin, end) on the device, or one launch on the host. Launches on the device become one
-  // graph if the driver makes one, because launching a graph costs less.
+  // A part of a run: entries [begin, end) of launches_ on the device, or one on the host. Launches on the device become
+  // one graph if the driver makes one, because launching a graph costs less.
   struct Part {
     cuda::GraphExecHandle graph;  // null: its launches are enqueued one by one
     size_t begin, end;
@@ -88,9 +94,15 @@ class CudaExecutable : public Executable {
   const cuda::Api& api() const { return context_->api(); }
 
   char* HostOf(int buffer) const { return buffers_.HostOf(buffer); }
-  cuda::DevicePointer DeviceOf(int buffer) const {
+  // Bytes by which the buffer has moved in an iteration.
+  int64_t MovedBy(int buffer, int64_t iteration) const {
+    const std::optional<BufferSteps>& steps = program_->buffers[buffer].steps;
+    return steps ? steps->OffsetAt(iteration) : 0;
+  }
+  cuda::DevicePointer DeviceOf(int buffer, int64_t iteration = 0) const {
     const bool constant = buffers_.IsConstant(buffer);
-    return (constant ? weights_ : memory_).data() + static_cast<cuda::DevicePointer>(buffers_.Offset(buffer));
+    return (constant ? weights_ : memory_).data() +
+           static_cast<cuda::DevicePointer>(buffers_.Offset(buffer) + MovedBy(buffer, iteration));
   }
 
   absl::Status LoadCode() {
@@ -144,50 +156,103 @@ class CudaExecutable : public Executable {
     pinned_ = buffers_.host() + first;
   }
 
+  // Binds every launch in every iteration, in the order of a run.
   absl::Status BindLaunches() {
-    for (const Launch& launch : program_->launches) {
-      BoundLaunch& bound = launches_.emplace_back();
-      const fusion::ManifestKernel& kernel = program_->kernels[launch.kernel];
-      if (kernel.on_host) continue;
-      for (const int buffer : launch.buffers) bound.arguments.push_back(DeviceOf(buffer));
-      if (kernel.persistent) bound.arguments.push_back(grid_barrier_.data());
-      for (const Phase& phase : kernel.phases) {
-        if (phase.tasks == 0) continue;
-        BoundPhase one = {nullptr, nullptr, static_cast<unsigned>(phase.tasks), 0, false};
-        if (phase.library) {
-          const auto argument = [&](int index) {
-            const int buffer = launch.buffers[index];
-            return cuda::LibraryCalls::Argument{DeviceOf(buffer), program_->buffers[buffer].dtype};
-          };
-          ASSIGN_OR_RETURN(one.library, library_calls_.Plan(*phase.library, argument, context_));
-          bound.phases.push_back(std::move(one));
-          continue;
+    const size_t count = program_->launches.size();
+    for (size_t first = 0, end = 0; first < count; first = end) {
+      int64_t trips = 1;
+      end = first + 1;
+      for (const Repeat& repeat : program_->repeats) {
+        if (repeat.in_launch || static_cast<size_t>(repeat.first) != first) continue;
+        trips = repeat.trips;
+        end = static_cast<size_t>(repeat.end);
+      }
+      for (int64_t t = 0; t < trips; ++t) {
+        for (size_t l = first; l < end; ++l) {
+          ASSIGN_OR_RETURN(launches_.emplace_back(), Bind(l, t));
         }
-        RETURN_IF_ERROR(context_->Check(
-            api().ModuleGetFunction(&one.function, modules_[kernel.file], phase.symbol.c_str()), phase.symbol));
-        int threads = 0;  // from the function's launch bounds, for which its code is written
-        RETURN_IF_ERROR(
-            context_->Check(api().FuncGetAttribute(&threads, cuda::kFunctionMaxThreads, one.function), phase.symbol));
-        one.threads = static_cast<unsigned>(threads);
-        if (kernel.persistent) {
-          ASSIGN_OR_RETURN(const int most, context_->BlocksTogether(one.function, threads));
-          one.blocks = std::min(one.blocks, static_cast<unsigned>(most));
-          one.together = one.blocks > 1;
-        }
-        bound.phases.push_back(std::move(one));
       }
     }
-    return absl::OkStatus();
+    return UploadTables();
   }
 
-  absl::Status Enqueue(size_t l) {
-    BoundLaunch& launch = launches_[l];
+  absl::StatusOr<BoundLaunch> Bind(size_t l, int64_t iteration) {
+    const Launch& launch = program_->launches[l];
+    const fusion::ManifestKernel& kernel = program_->kernels[launch.kernel];
+    BoundLaunch bound{l, iteration};
+    if (kernel.on_host) return bound;
+    for (const int buffer : launch.buffers) {
+      bound.arguments.push_back(MovesInside(buffer) ? AddTable(buffer) : DeviceOf(buffer, iteration));
+    }
+    if (kernel.persistent) bound.arguments.push_back(grid_barrier_.data());
+    for (const Phase& phase : kernel.phases) {
+      if (phase.tasks == 0) continue;
+      BoundPhase one = {nullptr, nullptr, static_cast<unsigned>(phase.tasks), 0, false};
+      if (phase.library) {
+        const auto argument = [&](int index) {
+          const int buffer = launch.buffers[index];
+          return cuda::LibraryCalls::Argument{DeviceOf(buffer, iteration), program_->buffers[buffer].dtype};
+        };
+        ASSIGN_OR_RETURN(one.library, library_calls_.Plan(*phase.library, argument, context_));
+        bound.phases.push_back(std::move(one));
+        continue;
+      }
+      RETURN_IF_ERROR(context_->Check(
+          api().ModuleGetFunction(&one.function, modules_[kernel.file], phase.symbol.c_str()), phase.symbol));
+      int threads = 0;  // from the function's launch bounds, for which its code is written
+      RETURN_IF_ERROR(
+          context_->Check(api().FuncGetAttribute(&threads, cuda::kFunctionMaxThreads, one.function), phase.symbol));
+      one.threads = static_cast<unsigned>(threads);
+      if (kernel.persistent) {
+        ASSIGN_OR_RETURN(const int most, context_->BlocksTogether(one.function, threads));
+        one.blocks = std::min(one.blocks, static_cast<unsigned>(most));
+        one.together = one.blocks > 1;
+      }
+      bound.phases.push_back(std::move(one));
+    }
+    return bound;
+  }
+
+  // Does the buffer move with a repeat that runs inside of its launch? The kernel then takes a table.
+  bool MovesInside(int buffer) const {
+    const std::optional<BufferSteps>& steps = program_->buffers[buffer].steps;
+    return steps && program_->repeats[steps->repeat].in_launch;
+  }
+
+  // Appends where the buffer lies in each iteration, and returns the table's place in `tables_`, which is allocated
+  // later.
+  cuda::DevicePointer AddTable(int buffer) {
+    const cuda::DevicePointer place = table_.size() * sizeof(cuda::DevicePointer);
+    const int64_t trips = program_->repeats[program_->buffers[buffer].steps->repeat].trips;
+    for (int64_t t = 0; t < trips; ++t) table_.push_back(DeviceOf(buffer, t));
+    return place;
+  }
+
+  // Brings the tables to the device, and makes the arguments that are places in them addresses.
+  absl::Status UploadTables() {
+    if (table_.empty()) return absl::OkStatus();
+    const size_t bytes = table_.size() * sizeof(cuda::DevicePointer);
+    ASSIGN_OR_RETURN(tables_, context_->Allocate(static_cast<int64_t>(bytes), "the places of the iterations of loops"));
+    for (BoundLaunch& bound : launches_) {
+      const Launch& launch = program_->launches[bound.launch];
+      for (size_t a = 0; !bound.arguments.empty() && a < launch.buffers.size(); ++a) {
+        if (MovesInside(launch.buffers[a])) bound.arguments[a] += tables_.data();
+      }
+    }
+    return context_->Check(api().MemcpyHtoD(tables_.data(), table_.data(), bytes), "copying the places of iterations");
+  }
+
+  std::string NameOf(const BoundLaunch& bound) const {
+    return absl::StrCat("launch ", bound.launch, " '", program_->launches[bound.launch].label, "'");
+  }
+
+  absl::Status Enqueue(size_t index) {
+    BoundLaunch& launch = launches_[index];
     std::vector<void*> parameters;
     for (cuda::DevicePointer& argument : launch.arguments) parameters.push_back(&argument);
     for (const BoundPhase& phase : launch.phases) {
       if (phase.library != nullptr) {
-        RETURN_IF_ERROR(
-            Annotate(phase.library->Enqueue(), absl::StrCat("launch ", l, " '", program_->launches[l].label, "'")));
+        RETURN_IF_ERROR(Annotate(phase.library->Enqueue(), NameOf(launch)));
         continue;
       }
       const cuda::StreamHandle stream = context_->stream();
@@ -196,12 +261,14 @@ class CudaExecutable : public Executable {
                                                                     1, 1, 0, stream, parameters.data())
                                     : api().LaunchKernel(phase.function, phase.blocks, 1, 1, phase.threads, 1, 1, 0,
                                                          stream, parameters.data(), nullptr);
-      RETURN_IF_ERROR(context_->Check(code, absl::StrCat("launch ", l, " '", program_->launches[l].label, "'")));
+      RETURN_IF_ERROR(context_->Check(code, NameOf(launch)));
     }
     return absl::OkStatus();
   }
 
-  bool OnHost(size_t l) const { return program_->kernels[program_->launches[l].kernel].on_host; }
+  bool OnHost(size_t index) const {
+    return program_->kernels[program_->launches[launches_[index].launch].kernel].on_host;
+  }
 
   // Consecutive launches on the device become one graph, which is possible because addresses never change.
   void MakeParts() {
@@ -238,21 +305,24 @@ class CudaExecutable : public Executable {
   }
 
   // Runs a launch on the CPU: copies its buffers from the device, and the written ones back.
-  absl::Status RunOnHost(size_t l) {
-    const Launch& launch = program_->launches[l];
+  absl::Status RunOnHost(size_t index) {
+    const BoundLaunch& bound = launches_[index];
+    const Launch& launch = program_->launches[bound.launch];
+    const auto host = [&](int buffer) { return HostOf(buffer) + MovedBy(buffer, bound.iteration); };
     for (const int buffer : launch.buffers) {
-      RETURN_IF_ERROR(Download(buffer, program_->buffers[buffer].size_bytes, HostOf(buffer)));
+      RETURN_IF_ERROR(Download(buffer, program_->buffers[buffer].size_bytes, host(buffer), bound.iteration));
     }
     RETURN_IF_ERROR(context_->Finish());
-    host_launches_.Run(l);
+    host_launches_.Run(bound.launch, bound.iteration);
     for (const int argument : program_->kernels[launch.kernel].writes) {
-      RETURN_IF_ERROR(Upload(launch.buffers[argument], HostOf(launch.buffers[argument])));
+      const int buffer = launch.buffers[argument];
+      RETURN_IF_ERROR(Upload(buffer, host(buffer), bound.iteration));
     }
     return absl::OkStatus();
   }
 
-  // Records an event between launches. A launch's latency is the time that it adds to a run, the cost of launching
-  // included.
+  // Records an event between launches. A launch's latency is the time that it adds to a run in all its iterations, the
+  // cost of launching included.
   absl::Status RunTimed(const LaunchObserver& observer) {
     RETURN_IF_ERROR(context_->Finish());  // so that the first launch does not include the copies of inputs
     std::vector<cuda::EventHandle> events(launches_.size() + 1, nullptr);
@@ -263,32 +333,34 @@ class CudaExecutable : public Executable {
       if (status.ok() && l < launches_.size()) status = OnHost(l) ? RunOnHost(l) : Enqueue(l);
     }
     status.Update(context_->Finish());
+    std::vector<double> ns(program_->launches.size(), 0);
     for (size_t l = 0; l < launches_.size() && status.ok(); ++l) {
       float milliseconds = 0;
       status = context_->Check(api().EventElapsedTime(&milliseconds, events[l], events[l + 1]), "reading an event");
-      if (status.ok()) observer(static_cast<int>(l), static_cast<int64_t>(1e6 * milliseconds));
+      ns[launches_[l].launch] += 1e6 * milliseconds;
     }
+    for (size_t l = 0; l < ns.size() && status.ok(); ++l) observer(static_cast<int>(l), static_cast<int64_t>(ns[l]));
     for (const cuda::EventHandle event : events) {
       if (event != nullptr) api().EventDestroy(event);
     }
     return status;
   }
 
-  absl::Status Upload(int buffer, const void* from) {
+  absl::Status Upload(int buffer, const void* from, int64_t iteration = 0) {
     const auto bytes = static_cast<size_t>(program_->buffers[buffer].size_bytes);
     if (bytes == 0) return absl::OkStatus();
-    return context_->Check(api().MemcpyHtoDAsync(DeviceOf(buffer), from, bytes, context_->stream()),
+    return context_->Check(api().MemcpyHtoDAsync(DeviceOf(buffer, iteration), from, bytes, context_->stream()),
                            "copying an input to the device");
   }
 
-  absl::Status Download(int buffer, int64_t size_bytes, void* to) {
+  absl::Status Download(int buffer, int64_t size_bytes, void* to, int64_t iteration = 0) {
     if (size_bytes == 0) return absl::OkStatus();
     const auto bytes = static_cast<size_t>(size_bytes);
     if (buffers_.IsConstant(buffer)) {
       if (to != HostOf(buffer)) std::memcpy(to, HostOf(buffer), bytes);
       return absl::OkStatus();
     }
-    return context_->Check(api().MemcpyDtoHAsync(to, DeviceOf(buffer), bytes, context_->stream()),
+    return context_->Check(api().MemcpyDtoHAsync(to, DeviceOf(buffer, iteration), bytes, context_->stream()),
                            "copying an output from the device");
   }
 
@@ -300,7 +372,9 @@ class CudaExecutable : public Executable {
   cuda::Memory memory_, weights_, grid_barrier_;
   void* pinned_ = nullptr;  // the host's memory that is pinned
   cuda::LibraryCalls library_calls_;
-  std::vector<BoundLaunch> launches_;  // empty for launches that run on the host
+  std::vector<BoundLaunch> launches_;       // of a run, in order
+  std::vector<cuda::DevicePointer> table_;  // where the buffers that move inside of launches lie in each iteration
+  cuda::Memory tables_;                     // the same on the device
   std::vector<Part> parts_;
   CpuLaunches host_launches_;
 };
