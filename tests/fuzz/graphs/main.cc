@@ -22,6 +22,7 @@
 #include "tests/fuzz/graphs/random_experts.h"
 #include "tests/fuzz/graphs/random_graph.h"
 #include "tests/fuzz/graphs/random_model.h"
+#include "tests/fuzz/graphs/random_recurrence.h"
 #include "tests/fuzz/graphs/random_windows.h"
 #include "tests/fuzz/graphs/shrink.h"
 #include "tests/fuzz/graphs/summary.h"
@@ -33,7 +34,7 @@ struct Options {
   int64_t seed = 1, count = 100, batch = 50;
   std::vector<Mode> modes = AllModes();
   std::vector<std::string> files;
-  std::string kind;  // "graphs", "models", "windows", "experts"; empty: all of them
+  std::string kind;            // "graphs", "models", "windows", "experts", "recurrences"; empty: all of them
   std::string target = "cpu";  // of the modes that compile for the CPU
   bool print = false, shrink = true;
   RunSettings settings;
@@ -114,8 +115,8 @@ absl::StatusOr<Case> ReadCase(const std::string& path) {
   return Case{path, *std::move(graph), {}};
 }
 
-// Draws a model for every fourth seed, a chain of windows for every eighth, experts for every 32nd, and a graph with
-// extents beyond the caches and beyond one task for every 32nd.
+// Draws a model for every fourth seed, a chain of windows for every eighth, experts and recurrences for every 32nd, and
+// a graph with extents beyond the caches and beyond one task for every 32nd.
 Case DrawCase(int64_t seed, const Options& options, Summary* summary) {
   const auto number = static_cast<uint64_t>(seed);
   const std::string name = absl::StrCat("seed ", seed);
@@ -126,6 +127,9 @@ Case DrawCase(int64_t seed, const Options& options, Summary* summary) {
   }
   if (options.kind.empty() ? seed % 8 == 5 : options.kind == "windows") return {name, RandomWindows(number), {}};
   if (options.kind.empty() ? seed % 32 == 10 : options.kind == "experts") return {name, RandomExperts(number), {}};
+  if (options.kind.empty() ? seed % 32 == 26 : options.kind == "recurrences") {
+    return {name, RandomRecurrence(number), {}};
+  }
   GraphLimits limits = options.limits;
   if (seed % 32 == 16) limits = LargeLimits(limits);
   return {name, RandomGraph(number, limits), {}};
@@ -208,7 +212,7 @@ void AddFlags(CLI::App* app, Options* options, std::vector<std::string>* modes) 
       ->check(CLI::PositiveNumber)
       ->capture_default_str();
   app->add_option("--kind", options->kind, "draw only these (default: all)")
-      ->check(CLI::IsMember({"graphs", "models", "windows", "experts"}));
+      ->check(CLI::IsMember({"graphs", "models", "windows", "experts", "recurrences"}));
   app->add_option("--mode", *modes, "ways to run a graph, separated by commas (default: all)")
       ->delimiter(',')
       ->allow_extra_args(false)  // what follows is a file
