@@ -6,6 +6,7 @@ usage: cuda_resources.py [--targets cuda:sm_80,cuda:sm_90] [--compiler build/rel
 
 Compiles each model for each target (NVRTC of the CUDA toolkit has to be installed) and prints a Markdown table with a
 row for each model and target; the last column compares the registers with the estimate that planners had (plan.json).
+Behind the table is how both fill a multiprocessor, up to a quarter of its work-items: the cost model asks for no more.
 --bundles keeps the bundles there and uses those that exist; --kernels writes a line for
 each kernel. A cubin's .nv.info has the registers and the stack frame of a thread; the size of a section is the shared
 memory of a thread block. A frame holds memory that a thread addresses at run time, or values that did not fit the
@@ -87,16 +88,16 @@ def spills(source, architecture):
 
 
 def estimates(manifest, plan):
-    """Registers by symbol, as the plan's account estimates them. An account has those of the launch with the least
-    occupancy, so kernels of several launches are left out."""
-    by_nodes = {tuple(node["name"] for node in block["nodes"]): block["occupancy"]["registers"]
+    """Registers and work-items by symbol, as the plan's account estimates them. An account has those of the launch with
+    the least occupancy, so kernels of several launches are left out."""
+    by_nodes = {tuple(node["name"] for node in block["nodes"]): block["occupancy"]
                 for block in plan["fusion_blocks"] if "occupancy" in block}
     found = {}
     for launch in manifest["launches"]:
         kernel = manifest["kernels"][launch["kernel"]]
-        registers = by_nodes.get(tuple(launch["nodes"]))
-        if registers is not None and (len(kernel["phases"]) == 1 or kernel.get("resident")):
-            found[kernel["phases"][0]["symbol"]] = registers
+        account = by_nodes.get(tuple(launch["nodes"]))
+        if account is not None and (len(kernel["phases"]) == 1 or kernel.get("resident")):
+            found[kernel["phases"][0]["symbol"]] = (account["registers"], account["work_items"])
     return found
 
 
@@ -119,14 +120,29 @@ def kernels_of(path, architecture):
                 source = name.replace("kernels/", "src/").replace(".cubin", ".cu")
                 stored = spills(bundle.read(source), architecture)
             for symbol, kernel in kernels.items():
+                registers, work_items = estimated.get(symbol, (0, 0))
                 rows.append(dict(kernel, symbol=symbol, label=labels.get(symbol, ""), spills=stored.get(symbol, 0),
-                                 estimate=estimated.get(symbol, 0)))
+                                 estimate=registers, work_items=work_items))
     return rows
 
 
 def estimate_errors(rows):
     """estimate / registers - 1 of each kernel that has an estimate, the worst last."""
     return sorted((row["estimate"] / row["registers"] - 1 for row in rows if row["estimate"]), key=abs)
+
+
+def filled(registers, work_items):
+    """The part of a multiprocessor's 2,048 work-items for which 65,536 registers have room, up to a quarter. A warp's
+    registers are allotted by 256."""
+    warps = -(-work_items // 32)
+    groups = 65536 // (-(-registers * 32 // 256) * 256) // warps
+    return min(groups * warps * 32 / 2048, 0.25)
+
+
+def filled_errors(rows):
+    """As estimate_errors, of what the registers leave room for."""
+    return sorted((filled(row["estimate"], row["work_items"]) / filled(row["registers"], row["work_items"]) - 1
+                   for row in rows if row["estimate"]), key=abs)
 
 
 def error_text(errors):
@@ -179,6 +195,7 @@ def main():
                 error_text(estimate_errors(rows))), flush=True)
     if len(options.models) * len(options.targets.split(",")) > 1 and every:
         print("Estimated registers of all: " + error_text(estimate_errors(every)))
+        print("How they fill a multiprocessor, up to a quarter: " + error_text(filled_errors(every)))
     if options.kernels:
         columns = ["model", "architecture", "symbol", "registers", "shared", "frame", "spills", "code", "estimate", "label"]
         lines = [",".join(columns)] + [",".join(str(row[c]).replace(",", ";") for c in columns) for row in every]

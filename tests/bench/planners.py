@@ -37,24 +37,34 @@ NEAREST = ("L1", "shared", "local")
 
 def account(plan, report):
     """What one planner made of a model: plan.json, and the account of the compilation."""
-    kernels = [block for block in plan["fusion_blocks"] if block.get("kernel", True)]
+    iterations = [1] * len(plan["fusion_blocks"])  # of the loop that a block is in
+    for loop in plan.get("loops", []):
+        for block in loop["fusion_blocks"]:
+            iterations[block] = loop["iterations"]
+    blocks = [dict(block, trips=trips) for block, trips in zip(plan["fusion_blocks"], iterations)]
+    kernels = [block for block in blocks if block.get("kernel", True)]
     memory_bound = [block for block in kernels if block["memory_intensive"]]
 
     def levels(blocks):
         total = {}
         for block in blocks:
             for level, count in block["bytes"].items():
-                total[level] = total.get(level, 0) + count
+                total[level] = total.get(level, 0) + count * block["trips"]
         return total
 
+    # One launch holds a loop's iterations where it is joined; else each is as many launches as it has kernels.
+    joined = plan.get("joined_launches", [])
+    in_launch = {block for launch in joined for block in launch["fusion_blocks"]}
+    apart = [block for number, block in enumerate(blocks) if block.get("kernel", True) and number not in in_launch]
     return {
-        "launches": report["kernels"],
+        "launches": report["kernels"] + sum(block["trips"] - 1 for block in apart),
         "kernels": len(kernels),
         "memory_bound": len(memory_bound),
-        "barriers": sum(block["phases"] - 1 for block in kernels),
+        "barriers": sum(launch["barriers"] for launch in joined) +
+                    sum((block["phases"] - 1) * block["trips"] for block in apart),
         "bytes": levels(kernels),
         "memory_bound_bytes": levels(memory_bound),
-        "estimate_ms": sum(block["estimate_ns"] for block in kernels) / 1e6,
+        "estimate_ms": sum(block["estimate_ns"] * block["trips"] for block in kernels) / 1e6,
         "plan_seconds": report["stages"].get("plan", 0),
     }
 
