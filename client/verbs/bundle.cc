@@ -79,8 +79,12 @@ std::string KernelsInWords(const ManifestProgram& program) {
   if (program.repeats.empty()) return words;
   int64_t runs = 0;
   for (size_t l = 0; l < program.launches.size(); ++l) runs += program.TripsOf(static_cast<int>(l));
-  absl::StrAppend(&words, ", which are ", runs, " with the iterations of ", program.repeats.size(),
-                  program.repeats.size() == 1 ? " loop" : " loops");
+  const auto loops = [](std::ptrdiff_t count) { return absl::StrCat(count, count == 1 ? " loop" : " loops"); };
+  const std::ptrdiff_t inside = std::count_if(program.repeats.begin(), program.repeats.end(),
+                                              [](const Repeat& repeat) { return repeat.in_launch; });
+  const std::ptrdiff_t outside = std::ssize(program.repeats) - inside;
+  if (outside > 0) absl::StrAppend(&words, ", which are ", runs, " with the iterations of ", loops(outside));
+  if (inside > 0) absl::StrAppend(&words, outside > 0 ? "; " : ", ", loops(inside), " inside of a launch");
   return words;
 }
 

@@ -54,7 +54,9 @@ absl::Status WriteBundle(const std::vector<BundleProgram>& programs, const Kerne
     }
     if (laid_out.back().has_extents) manifest.format = std::max(manifest.format, 2);
     if (!laid_out.back().program.checks.empty()) manifest.format = std::max(manifest.format, 9);
-    if (!laid_out.back().program.repeats.empty()) manifest.format = std::max(manifest.format, 10);
+    if (!laid_out.back().program.repeats.empty()) {
+      manifest.format = std::max(manifest.format, head.target == "cpu" ? 10 : 11);
+    }
     account->arena_bytes = std::max(account->arena_bytes, laid_out.back().program.arena_bytes);
     if (laid_out.size() == 1) {
       static_cast<ManifestProgram&>(manifest) = laid_out.back().program;

@@ -34,7 +34,8 @@ std::string PlanKey(const LaidOut& program, const std::vector<PlannedLaunch>& la
     hash.Update("\n");
   }
   for (const Repeat& repeat : program.program.repeats) {
-    hash.Update(absl::StrCat("repeat ", repeat.first, " ", repeat.end, " ", repeat.trips, "\n"));
+    hash.Update(absl::StrCat("repeat ", repeat.first, " ", repeat.end, " ", repeat.trips,
+                             repeat.in_launch ? " in its launch\n" : "\n"));
   }
   return hash.FinishHex();
 }

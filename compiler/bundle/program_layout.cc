@@ -196,7 +196,9 @@ class ProgramLayout {
     const int64_t sets = static_cast<int64_t>(launch.sets()) * program_.TripsOf(l);
     launch.flops = planned.fusion_kernel.flops * static_cast<double>(sets);
     for (const movement::Buffer* buffer : ArgBuffers(planned.fusion_kernel)) {
-      launch.bytes += sets * movement::SizeBytes(*buffer);
+      const int loop = buffer->moves_with;
+      const int64_t places = loop < 0 ? 1 : planned.fusion_kernel.kernel.phase_loops[loop].trips;
+      launch.bytes += sets * places * movement::SizeBytes(*buffer);
     }
     const KernelTexts::Place& place = source_.places[l];
     auto [kernel, fresh] = kernel_index_.emplace(place.symbol, static_cast<int>(program_.kernels.size()));
@@ -288,7 +290,8 @@ class ProgramLayout {
     if (source_.loops == nullptr) return;
     for (const LaunchLoop& loop : source_.loops->launches) {
       repeat_of_loop_[loop.loop] = static_cast<int>(program_.repeats.size());
-      program_.repeats.push_back({static_cast<int>(loop.first), static_cast<int>(loop.end), loop.trips});
+      program_.repeats.push_back(
+          {static_cast<int>(loop.first), static_cast<int>(loop.end), loop.trips, loop.in_launch});
     }
   }
 

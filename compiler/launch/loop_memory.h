@@ -71,6 +71,7 @@ struct LaunchLoop {
   int loop = 0;  // an index into ecg::Loops::list
   size_t first = 0, end = 0;
   int64_t trips = 1;
+  bool in_launch = false;  // one launch, whose kernel runs the iterations
 };
 
 // The loops of a program that is planned.

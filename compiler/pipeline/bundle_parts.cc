@@ -22,14 +22,14 @@ Manifest BundleHead(const ModelFiles& files, const CompileOptions& options, cons
   return head;
 }
 
-BundleProgram ProgramOf(const Planned& planned, const std::vector<PlannedLaunch>& launches,
+BundleProgram ProgramOf(const Planned& planned, const std::vector<PlannedLaunch>& launches, const LoopPlan& loops,
                         std::vector<KernelTexts::Place>::const_iterator place) {
   BundleProgram program;
   program.graph = &planned.graph;
   program.layouts = &planned.layouts;
   program.launches = &launches;
   program.inside = &planned.elided.values;
-  program.loops = &planned.loops;
+  program.loops = &loops;
   program.places.assign(place, place + static_cast<std::ptrdiff_t>(launches.size()));
   return program;
 }

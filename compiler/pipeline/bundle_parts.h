@@ -13,9 +13,9 @@ namespace fusion {
 // The manifest's facts about the compilation, without any program.
 Manifest BundleHead(const ModelFiles& files, const CompileOptions& options, const DeviceModel& device);
 
-// The launches of a planned program, as WriteBundle takes them. `place` is the text of the first launch; the others
-// follow. Both arguments must outlive the result.
-BundleProgram ProgramOf(const Planned& planned, const std::vector<PlannedLaunch>& launches,
+// The launches of a planned program, and the loops among them, as WriteBundle takes them. `place` is the text of the
+// first launch; the others follow. The other arguments must outlive the result.
+BundleProgram ProgramOf(const Planned& planned, const std::vector<PlannedLaunch>& launches, const LoopPlan& loops,
                         std::vector<KernelTexts::Place>::const_iterator place);
 
 // Adds what tells a specialisation from the others.

@@ -8,6 +8,7 @@
 #include "compiler/backends/placement.h"
 #include "compiler/bundle/hold_once.h"
 #include "compiler/bundle/share_packings.h"
+#include "compiler/pipeline/join_launches.h"
 #include "runtime/base/status_macros.h"
 
 namespace fusion::passes {
@@ -55,6 +56,20 @@ absl::Status HoldOnce(absl::Span<Compilation> programs) {
   for (Compilation& program : programs) {
     program.not_held_once = fusion::HoldOnce(program.planned->graph, *program.context.device, program.Units(),
                                              IsSmall(program), program.launches);
+  }
+  return absl::OkStatus();
+}
+
+bool MayJoinLaunches(const Compilation& compilation) {
+  const DeviceModel& device = *compilation.context.device;
+  return device.RepeatsLaunches() && device.persistent_groups > 0;
+}
+
+absl::Status JoinLaunches(absl::Span<Compilation> programs) {
+  for (Compilation& program : programs) {
+    const std::vector<JoinedLaunch> joined =
+        fusion::JoinLaunches(*program.context.device, program.Units(), program.planned, program.launches);
+    AccountForJoined(joined, static_cast<int64_t>(program.launches->size()), program.account);
   }
   return absl::OkStatus();
 }

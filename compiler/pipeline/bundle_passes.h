@@ -13,6 +13,11 @@ absl::Status SharePackings(absl::Span<Compilation> programs);
 // Drops the plain copy of a constant that another kernel has packed (hold_once.h).
 absl::Status HoldOnce(absl::Span<Compilation> programs);
 
+// Can the device run several kernels, or a loop, inside of a launch?
+bool MayJoinLaunches(const Compilation& compilation);
+// Makes loops of launches, and the kernels of a subprogram, one launch (join_launches.h).
+absl::Status JoinLaunches(absl::Span<Compilation> programs);
+
 }  // namespace fusion::passes
 
 #endif  // FUSION_COMPILER_PIPELINE_BUNDLE_PASSES_H_

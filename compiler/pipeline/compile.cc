@@ -9,7 +9,9 @@
 #include "compiler/api/specialisations.h"
 #include "compiler/bundle/emit.h"
 #include "compiler/pipeline/bundle_parts.h"
+#include "compiler/pipeline/bundle_passes.h"
 #include "compiler/pipeline/compile_program.h"
+#include "compiler/pipeline/join_launches.h"
 #include "compiler/pipeline/pass_runner.h"
 #include "compiler/pipeline/plan_account.h"
 #include "compiler/pipeline/programs.h"
@@ -68,7 +70,7 @@ absl::Status Write(const CompileJob& job, const PreparedPrograms& programs, cons
   std::vector<BundleProgram> out;
   for (const auto& program : programs) {
     const Prepared& model = program->model;
-    out.push_back(ProgramOf(model.planned, model.launches, place));
+    out.push_back(ProgramOf(model.planned, model.launches, model.planned.loops, place));
     place += static_cast<std::ptrdiff_t>(model.launches.size());
     if (programs.size() > 1) Specialise(program->dims, model.planned, &out.back());
   }
@@ -164,9 +166,15 @@ absl::StatusOr<PlanReport> PlanOnly(const ModelFiles& files, const CompileOption
     compilation.launches = &launches;
     RETURN_IF_ERROR(RunPass(*FindPass("kernels"), &compilation));
     RETURN_IF_ERROR(AccountForKernels(&compilation));
+    std::vector<JoinedLaunch> joined;
+    Planned as_launched = planned;
+    if (passes::MayJoinLaunches(compilation) && options.disabled_passes.count("join-launches") == 0) {
+      joined = JoinLaunches(*context.device, compilation.Units(), &as_launched, &launches);
+      AccountForJoined(joined, static_cast<int64_t>(launches.size()), &accounts[i]);
+    }
     clock.End();
     if (!label.empty()) absl::StrAppend(&report.text, i > 0 ? "\n" : "", "with ", label, ":\n");
-    report.text += PlanText(planned);
+    report.text += absl::StrCat(PlanText(planned), InWords(joined));
   }
   report.account = SumAccounts(names, accounts);
   return report;

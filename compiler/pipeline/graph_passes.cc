@@ -4,8 +4,10 @@
 #include <map>
 #include <utility>
 
+#include "compiler/analysis/derived.h"
 #include "compiler/api/modes.h"
 #include "compiler/onnx/import.h"
+#include "compiler/ops/control/loop.h"
 #include "compiler/ops/control/unroll_loops.h"
 #include "compiler/pipeline/precision_pass.h"
 #include "compiler/pipeline/verify.h"
@@ -13,6 +15,7 @@
 #include "compiler/rewrite/round_products.h"
 #include "compiler/simplify/passes.h"
 #include "runtime/base/status_macros.h"
+#include "runtime/bundle/manifest.h"
 
 namespace fusion::passes {
 namespace {
@@ -111,6 +114,23 @@ absl::Status ShareConstants(Compilation* compilation) {
   ecg::Graph& graph = compilation->planned->graph;
   graph = compilation->constants->Share(graph);
   return absl::OkStatus();
+}
+
+bool HasUnalignedLoops(const Compilation& compilation) {
+  if (compilation.context.device->SharesHostMemory()) return false;  // its kernels read vectors anywhere
+  const ecg::Graph& graph = compilation.planned->graph;
+  const int64_t narrower = compilation.options.precision == "fp16" ? 2 : 1;
+  for (const ecg::Node& node : graph.nodes()) {
+    if (!ops::IsLoopBoundary(node)) continue;
+    // An iteration sees the results of the beginning and the operands of the end, of which the first is a token.
+    const bool begins = node.op == ops::kLoopBegin;
+    const std::vector<ecg::ValueId>& values = begins ? node.outputs : node.inputs;
+    for (size_t i = begins ? 0 : 1; i < values.size(); ++i) {
+      if (values[i] == ecg::kNone) continue;
+      if (ecg::ValueBytes(graph.value(values[i])) % (narrower * kBufferAlignBytes) != 0) return true;
+    }
+  }
+  return false;
 }
 
 absl::Status UnrollLoops(Compilation* compilation) {

@@ -16,6 +16,8 @@ absl::Status Simplify(Compilation* compilation);
 // Stores f32 values as f16 (precision_pass.h) and simplifies the casts.
 absl::Status StoreHalves(Compilation* compilation);
 absl::Status ShareConstants(Compilation* compilation);
+// Would a value that moves with a loop begin where the device's kernels could not read whole vectors?
+bool HasUnalignedLoops(const Compilation& compilation);
 absl::Status UnrollLoops(Compilation* compilation);
 absl::Status SeparateLoopValues(Compilation* compilation);
 // Keeps kernels from contracting products of one operator with sums of another (compiler/rewrite/round_products.h).

@@ -82,6 +82,7 @@ absl::Status RunPasses(absl::Span<const Pass> passes, PassPart part, Compilation
 absl::Status RunBundlePasses(absl::Span<const Pass> passes, absl::Span<Compilation> programs) {
   for (const Pass& pass : passes) {
     if (pass.part != PassPart::kBundle) continue;
+    if (pass.applies != nullptr && !pass.applies(programs[0])) continue;  // all programs are for one device
     RETURN_IF_ERROR(RunOver(pass, programs, [&] { return pass.run_bundle(programs); }));
   }
   return absl::OkStatus();

@@ -18,7 +18,8 @@ namespace {
 
 bool StoresHalves(const Compilation& compilation) { return compilation.options.precision == "fp16"; }
 bool WritesLoopsOut(const Compilation& compilation) {
-  return !passes::SharesMemory(compilation) || compilation.options.disabled_passes.count("loops") > 0;
+  return !compilation.context.device->RepeatsLaunches() || compilation.options.disabled_passes.count("loops") > 0 ||
+         passes::HasUnalignedLoops(compilation);
 }
 bool HasConstantPool(const Compilation& compilation) { return compilation.constants != nullptr; }
 
@@ -102,7 +103,10 @@ constexpr Pass kRows[] = {
      "after the kernels of all programs, and before share-packings, which would change the schedule of the product",
      nullptr, passes::HoldOnce},
     {"share-packings", "lower", P::kBundle, nullptr, V::kMovement, true,
-     "last: it compares how the kernels of all programs pack a constant", nullptr, passes::SharePackings},
+     "it compares how the kernels of all programs pack a constant", nullptr, passes::SharePackings},
+    {"join-launches", "lower", P::kBundle, nullptr, V::kMovement, true,
+     "last: what it joins is no kernel of one fusion block any more, which passes before it schedule again",
+     passes::MayJoinLaunches, passes::JoinLaunches},
 };
 
 // The model's rows, and the rows of fusion block passes behind the pass that first runs them.

@@ -33,6 +33,7 @@ struct Candidate {
   std::unique_ptr<Prepared> own;  // null: the plan that was made
   const Prepared* model = nullptr;
   std::vector<PlannedLaunch> launches = {};
+  LoopPlan loops = {};
   KernelTexts texts = {};
 };
 
@@ -106,7 +107,7 @@ bool SameLaunches(const Prepared& a, const Prepared& b) {
 // Each candidate is printed alone, so that its files are those of its own bundle: the winner's are then built already.
 absl::Status MakeKernels(const Compilation& compilation, Candidate* candidate) {
   candidate->launches = candidate->model->launches;
-  Planned planned = candidate->model->planned;  // the passes change none of it
+  Planned planned = candidate->model->planned;  // of which the passes change the loops alone
   CompileContext quiet = compilation.context;
   quiet.progress = nullptr;
   CompileAccount account;
@@ -115,6 +116,7 @@ absl::Status MakeKernels(const Compilation& compilation, Candidate* candidate) {
   alone.push_back({compilation.files, compilation.options, quiet, nullptr, &clock, &account, &planned, nullptr,
                    &candidate->launches});
   RETURN_IF_ERROR(RunBundlePasses(Passes(), absl::MakeSpan(alone)));
+  candidate->loops = std::move(planned.loops);
   std::vector<const FusionKernel*> kernels;
   for (const PlannedLaunch& launch : candidate->launches) kernels.push_back(&launch.fusion_kernel);
   candidate->texts = PrintKernels(kernels, *compilation.context.device);
@@ -122,7 +124,8 @@ absl::Status MakeKernels(const Compilation& compilation, Candidate* candidate) {
 }
 
 absl::StatusOr<PlanQuestion> QuestionOf(const Compilation& compilation, const Candidate& candidate) {
-  BundleProgram program = ProgramOf(candidate.model->planned, candidate.launches, candidate.texts.places.begin());
+  BundleProgram program =
+      ProgramOf(candidate.model->planned, candidate.launches, candidate.loops, candidate.texts.places.begin());
   Specialise({}, candidate.model->planned, &program);
   Weights weights;
   ASSIGN_OR_RETURN(const LaidOut laid_out, LayOut(candidate.texts, program, &weights));
@@ -149,7 +152,7 @@ class CandidateBundler : public PlanBundler {
     std::vector<BundleProgram> programs;
     auto place = texts.places.cbegin();
     for (const Candidate* candidate : chosen) {
-      programs.push_back(ProgramOf(candidate->model->planned, candidate->launches, place));
+      programs.push_back(ProgramOf(candidate->model->planned, candidate->launches, candidate->loops, place));
       Specialise(dims_, candidate->model->planned, &programs.back());
       place += static_cast<std::ptrdiff_t>(candidate->launches.size());
     }
@@ -331,6 +334,7 @@ absl::Status CompareSchedules(const Compilation& compilation, const std::map<std
   const auto add = [&](const Candidate& one) -> absl::Status {
     Candidate& copy = compared.emplace_back();
     copy.name = one.name, copy.model = one.model, copy.launches = one.launches, copy.texts = one.texts;
+    copy.loops = one.loops;
     ASSIGN_OR_RETURN(questions.emplace_back(), QuestionOf(compilation, copy));
     return absl::OkStatus();
   };

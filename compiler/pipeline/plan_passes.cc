@@ -20,6 +20,7 @@
 #include "compiler/ops/registry/op_def.h"
 #include "compiler/plan/mapping_table.h"
 #include "runtime/base/status_macros.h"
+#include "runtime/bundle/manifest.h"
 
 namespace fusion::passes {
 namespace {
@@ -98,6 +99,18 @@ std::vector<SegmentView> ViewsOf(const Planned& planned) {
   return views;
 }
 
+// Import keeps no loop whose values would not be aligned (HasUnalignedLoops), but a pass may have changed their types.
+absl::Status CheckAligned(const Planned& planned, const DeviceModel& device) {
+  if (device.SharesHostMemory()) return absl::OkStatus();
+  for (const auto& [v, place] : planned.loops.memory.places) {
+    if (place.loop < 0 || planned.loops.memory.SlotsOf(place).slot_bytes % kBufferAlignBytes == 0) continue;
+    return absl::FailedPreconditionError(absl::StrCat(
+        "value '", planned.graph.value(v).name, "' of a loop moves by ", planned.loops.memory.SlotsOf(place).slot_bytes,
+        " bytes, which kernels of ", device.kind, " cannot read; --disable-pass loops writes loops out"));
+  }
+  return absl::OkStatus();
+}
+
 absl::Status FindLaunchLoops(Planned* planned) {
   ASSIGN_OR_RETURN(const ecg::Loops loops, ecg::FindLoops(planned->graph));
   planned->loops.launches = LoopsOfLaunches(loops, planned->plan.fusion_blocks, planned->launches);
@@ -165,6 +178,7 @@ absl::Status PlaceLoops(Compilation* compilation) {
   Planned& planned = *compilation->planned;
   ASSIGN_OR_RETURN(const ecg::Loops loops, ecg::FindLoops(planned.graph));
   planned.loops.memory = PlaceLoopValues(planned.graph, loops);
+  RETURN_IF_ERROR(CheckAligned(planned, *compilation->context.device));
   std::set<size_t> boundaries;
   planned.segments = SegmentsOf(planned.graph, loops, planned.plan.fusion_blocks, &boundaries);
   planned.elided.fusion_blocks.insert(boundaries.begin(), boundaries.end());
@@ -172,8 +186,9 @@ absl::Status PlaceLoops(Compilation* compilation) {
 }
 
 absl::Status Launches(Compilation* compilation) {
-  if (SharesMemory(*compilation)) return MakeLaunches(BatchKernels::kNone, compilation);
   Planned& planned = *compilation->planned;
+  const bool loops = planned.segments.size() > 1 || (!planned.segments.empty() && planned.segments[0].loop >= 0);
+  if (loops || SharesMemory(*compilation)) return MakeLaunches(BatchKernels::kNone, compilation);
   for (size_t b = 0; b < planned.plan.fusion_blocks.size(); ++b) planned.launches.push_back({b});
   return absl::OkStatus();
 }

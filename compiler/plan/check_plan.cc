@@ -96,6 +96,10 @@ absl::Status CheckHandOver(const ecg::Graph& graph, const FusionBlock& fusion_bl
 absl::Status CheckPlan(const ecg::Graph& graph, const FusionPlan& plan) {
   ASSIGN_OR_RETURN(const std::vector<int> owner, Owners(graph, plan));
   ASSIGN_OR_RETURN(const ecg::Loops loops, ecg::FindLoops(graph));
+  if (!plan.subprograms.empty() && plan.subprograms.size() != plan.fusion_blocks.size()) {
+    return absl::InternalError(absl::StrCat("the plan has subprograms of ", plan.subprograms.size(), " of ",
+                                            plan.fusion_blocks.size(), " fusion blocks"));
+  }
   std::vector<bool> stored(graph.values().size(), false);
   for (const FusionBlock& fusion_block : plan.fusion_blocks) {
     for (ecg::ValueId v : LiveOut(graph, fusion_block)) stored[v] = true;

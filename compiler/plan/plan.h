@@ -40,6 +40,9 @@ struct OfferedPlan;
 struct FusionPlan {
   std::vector<FusionBlock> fusion_blocks;  // in a topological order of the quotient graph; exactly one owns each node
   std::vector<Decision> decisions;
+  // By fusion block: neighbours of one number are to be one launch with barriers of the device between their kernels,
+  // where the device can (Souffle, section 6.4). Empty: each kernel is a launch.
+  std::vector<int> subprograms = {};
   // The plans that a planner chose among (`auto`), this one included, the best first.
   std::vector<OfferedPlan> offers;
 };

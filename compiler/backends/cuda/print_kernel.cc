@@ -73,6 +73,40 @@ void PrintBeside(const movement::Kernel& kernel, Phases phases, const DeviceMode
   }
 }
 
+// The loop whose first phase this is; null where none begins.
+const movement::PhaseLoop* LoopAt(const movement::Kernel& kernel, size_t phase) {
+  for (const movement::PhaseLoop& loop : kernel.phase_loops) {
+    if (loop.first == phase) return &loop;
+  }
+  return nullptr;
+}
+
+// Declares buffer b, which lies at `place`.
+std::string Declaration(const std::string& pointer, size_t b, const std::string& place) {
+  return absl::StrCat(pointer, " const b", b, " = (", pointer, ")ALIGNED(", place, ");");
+}
+
+// Prints the phases of a persistent kernel and its loops over phases, with barriers between them.
+void PrintTogether(const movement::Kernel& kernel, const DeviceModel& device, text::CodeWriter* out) {
+  for (size_t p = 0; p < kernel.phases.size(); ++p) {
+    const movement::Phase& phase = kernel.phases[p];
+    if (p > 0 && !phase.beside) out->Line("SYNC_DEVICE");
+    if (const movement::PhaseLoop* loop = LoopAt(kernel, p); loop != nullptr) {
+      out->Open(absl::StrCat("for (int iteration = 0; iteration < ", loop->trips, "; ++iteration)"));
+      out->Line("if (iteration > 0) SYNC_DEVICE");
+      for (size_t b = 0; b < kernel.buffers.size(); ++b) {
+        if (kernel.buffers[b].moves_with != loop - kernel.phase_loops.data()) continue;
+        const std::string pointer = text::PointerType(kernel.buffers[b], /*reads_only=*/false);
+        out->Line(Declaration(pointer, b, absl::StrCat("m", b, "[iteration]")));
+      }
+    }
+    PrintPhase(kernel, phase, device, out);
+    for (const movement::PhaseLoop& loop : kernel.phase_loops) {
+      if (loop.end == p + 1) out->Close();
+    }
+  }
+}
+
 }  // namespace
 
 std::string PrintKernel(const movement::Kernel& kernel, const std::string& symbol, const DeviceModel& device) {
@@ -89,6 +123,7 @@ std::string PrintKernel(const movement::Kernel& kernel, const std::string& symbo
     std::set<int> written;
     for (const movement::Phase& phase : phases) written.merge(movement::WrittenBuffers(phase));
     std::vector<std::string> parameters, buffers;
+    const bool loops = !kernel.phase_loops.empty();
     for (size_t b = 0; b < kernel.buffers.size(); ++b) {
       const movement::Buffer& buffer = kernel.buffers[b];
       if (buffer.scope == Scope::kWarp) continue;  // declared where a row begins
@@ -100,9 +135,15 @@ std::string PrintKernel(const movement::Kernel& kernel, const std::string& symbo
       }
       // Other thread blocks may write to this buffer meanwhile, so its pointer is not __restrict__: otherwise the
       // compiler would move loads across the grid barrier.
-      const bool shared = may_alias.count(static_cast<int>(b)) > 0 || (kernel.persistent && is_written);
+      // Where phases repeat, values that lie apart in one iteration lie together in others.
+      const bool shared = may_alias.count(static_cast<int>(b)) > 0 ||
+                          (kernel.persistent && (is_written || (loops && !buffer.is_constant)));
+      if (buffer.moves_with >= 0) {
+        parameters.push_back(absl::StrCat(text::PointerType(buffer, false), " const* __restrict__ m", b));
+        continue;  // declared in its loop
+      }
       parameters.push_back(absl::StrCat(pointer, shared ? " m" : " __restrict__ m", b));
-      buffers.push_back(absl::StrCat(pointer, " const b", b, " = (", pointer, ")ALIGNED(m", b, ");"));
+      buffers.push_back(Declaration(pointer, b, absl::StrCat("m", b)));
     }
     if (kernel.persistent) parameters.push_back("u32* grid_barrier");
     // One thread block on a multiprocessor is enough: without this number ptxas spills to make room for more.
@@ -121,11 +162,12 @@ std::string PrintKernel(const movement::Kernel& kernel, const std::string& symbo
                     [&](const movement::Phase& phase) { return text::NeedsWideIndices(phase, work_group_size); })) {
       out.Line("typedef i64 ix;");
     }
-    const bool beside = phases.size() > 1 && !kernel.persistent;
-    if (beside) PrintBeside(kernel, phases, device, &out);
-    for (const movement::Phase& phase : beside ? Phases() : phases) {
-      if (&phase != phases.data() && !phase.beside) out.Line("SYNC_DEVICE");
-      PrintPhase(kernel, phase, device, &out);
+    if (kernel.persistent) {
+      PrintTogether(kernel, device, &out);
+    } else if (phases.size() > 1) {
+      PrintBeside(kernel, phases, device, &out);
+    } else {
+      PrintPhase(kernel, phases[0], device, &out);
     }
     out.Close();
   }

@@ -39,6 +39,7 @@ constexpr double kHopeless = 1.5;
 struct Priced {
   FusionBlock fusion_block;
   FusionBlockAccount account;
+  int subprogram = 0;
 };
 
 // The plan's requests about the hand-overs of a kernel.
@@ -73,6 +74,7 @@ class Partition {
   std::optional<Priced> Kernel(const NodeSet& nodes);
   std::vector<Priced> Kernels(const NodeSet& nodes);
   void Divide(size_t first, size_t last, std::vector<Priced>* kernels);
+  void AddSubprogram(size_t first, size_t last, std::vector<Priced>* kernels);
   bool Connected(size_t first, size_t last) const;
   absl::Status CheckCancelled(size_t done) const {
     if (options_.cancelled && options_.cancelled()) return absl::CancelledError("planning was cancelled");
@@ -234,11 +236,23 @@ absl::StatusOr<FusionPlan> Partition::ByResources() {
     }
     if (why.empty() || e == first) continue;
     cuts_.emplace(element.anchor, why);
-    Divide(first, e, &kernels);
+    AddSubprogram(first, e, &kernels);
     first = e;
   }
-  if (first < elements_.size()) Divide(first, elements_.size(), &kernels);
-  return Finish(std::move(kernels));
+  if (first < elements_.size()) AddSubprogram(first, elements_.size(), &kernels);
+  std::vector<int> subprograms;
+  for (const Priced& kernel : kernels) subprograms.push_back(kernel.subprogram);
+  FusionPlan plan = Finish(std::move(kernels));
+  plan.subprograms = std::move(subprograms);
+  return plan;
+}
+
+// A subprogram is one launch, also where it is too long to be scheduled as one kernel.
+void Partition::AddSubprogram(size_t first, size_t last, std::vector<Priced>* kernels) {
+  const size_t before = kernels->size();
+  Divide(first, last, kernels);
+  const int number = before == 0 ? 0 : (*kernels)[before - 1].subprogram + 1;
+  for (size_t k = before; k < kernels->size(); ++k) (*kernels)[k].subprogram = number;
 }
 
 // Does each element of the row read from, or read the same as, an earlier one of it? Reading the same is the paper's
