@@ -5,7 +5,7 @@
 namespace fusion {
 
 // Raise it whenever generated code or numbers may change.
-inline constexpr int kGeneratorVersion = 73;
+inline constexpr int kGeneratorVersion = 74;
 
 }  // namespace fusion
 

@@ -121,10 +121,30 @@ class Splitter {
   void InlineMaps() {
     for (size_t t = inlined_.tes.size(); t-- > 0;) {
       const Te te = inlined_.tes[t];
-      if (te.IsMap() && te.outputs.size() == 1 && !IsCutAnywhere(te.outputs[0])) {
+      if (te.IsMap() && te.outputs.size() == 1 && !IsCutAnywhere(te.outputs[0]) && StaysSmall(te)) {
         te::Inline(&inlined_, te.outputs[0]).IgnoreError();  // a tensor that stays is one that no part may read
       }
     }
+  }
+
+  // A chain of maps of which each reads the one before at several places (the elimination of a determinant) would grow
+  // by that number with every map.
+  bool StaysSmall(const Te& te) const {
+    constexpr int64_t kMostNodes = 4096;
+    int64_t nodes = 0, most = 0;
+    te::Visit(te.body[0], [&](const te::ScalarNode&) { ++nodes; });
+    for (const Te& reader : inlined_.tes) {
+      int64_t places = 0;
+      for (const std::vector<Scalar>* scalars : {&reader.body, &reader.then}) {
+        for (const Scalar& s : *scalars) {
+          te::Visit(s, [&](const te::ScalarNode& node) {
+            places += node.kind == te::ScalarKind::kLoad && node.tensor == te.outputs[0];
+          });
+        }
+      }
+      most = std::max(most, places);
+    }
+    return nodes * most <= kMostNodes;
   }
 
   // A map that only one other map is left to read, at as many points, costs less there than in memory.

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "compiler/schedule/testing/same_results.h"
 
 namespace fusion {
@@ -187,6 +188,22 @@ TEST(SplitReductions, WhatDependsOnAResultInAnotherWayStaysWhole) {
   EXPECT_EQ(partials(mean, "mul(mul(v0, v0), v0)"), 1u);
   EXPECT_EQ(partials(mean, "exp(v0)"), 1u);
   EXPECT_EQ(partials("0.5", "mul(v0, v0)"), 1u);
+}
+
+// Each map of a chain reads the one in front at two places. The sum behind stays whole, or is split over what the chain
+// hands it; either way the program stays about as large as it was.
+TEST(SplitReductions, AChainThatWouldGrowWithEveryMapStaysAChain) {
+  std::string text = "te p(%0: f32[64]) {\n  %1[i0<64]: f32 = mul(%0[i0], 0.5)\n";
+  for (int t = 2; t <= 40; ++t) {
+    absl::StrAppend(&text, "  %", t, "[i", t, "<64]: f32 = max(%", t - 1, "[i", t, "], %", t - 1, "[63 - i", t, "])\n");
+  }
+  const te::Program chain = Parsed(text + "  %41[]: f32 = sum.f32(i99<64) %40[i99]\n  return %41\n}");
+  const std::optional<SplitProgram> split = Split(chain, 4);
+  int64_t nodes = 0;
+  for (const te::Te& te : (split ? split->program : chain).tes) {
+    for (const te::Scalar& s : te.body) te::Visit(s, [&](const te::ScalarNode&) { ++nodes; });
+  }
+  EXPECT_LT(nodes, 20000);
 }
 
 }  // namespace
