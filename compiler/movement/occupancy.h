@@ -13,8 +13,8 @@
 namespace fusion::movement {
 
 // The demand of a work-group that runs these phases of the kernel in one function. Registers are estimated: for nine in
-// ten kernels within a fifth of what NVRTC allocates (tests/bench/cuda_resources.py compares them). Shared memory is
-// exact but for the few bytes through which more than a warp reduces a row.
+// ten threadgroup tiles within a fifth of what NVRTC allocates, for half of the other kernels, few of which are short of
+// registers (docs/benchmarks/2026-11-cuda-resources.md). Shared memory is exact but for the few bytes through which more than a warp reduces a row.
 GroupDemand DemandOf(const Kernel& kernel, absl::Span<const Phase> phases, const DeviceModel& device);
 
 // Occupancy of the launch that has least, nothing on a device without occupancy or where all phases are library calls.

@@ -9,8 +9,8 @@ import unittest
 import cuda_resources
 
 MODELS = cuda_resources.ROOT / "tests/models/small"
-# A cubin's registers belong to one version of NVRTC. The estimate was fitted to other models; over all of those its
-# median error is 8%, and five kernels in six are within a fifth.
+# A cubin's registers belong to one version of NVRTC. The estimate was fitted to other models; over the 33 of
+# docs/models.md its median error is 14%, and two kernels in three are within a fifth.
 MEDIAN, WITHIN_A_FIFTH = 0.2, 0.7
 
 
