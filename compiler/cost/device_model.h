@@ -110,7 +110,7 @@ struct DeviceModel {
   bool SharesHostMemory() const { return kind == "cpu"; }
 
   // Does its runtime repeat launches? Loops of a graph are written out where it does not.
-  bool RepeatsLaunches() const { return kind == "cpu" || kind == "cuda"; }
+  bool RepeatsLaunches() const { return kind == "cpu" || kind == "cuda" || kind == "opencl"; }
 
   // Do neighbouring work-items of a task run in step, as the lanes of a vector do?
   bool WorkItemsAreLanes() const { return work_group_size > 1; }

@@ -116,8 +116,8 @@ int TileWorkItems(const movement::Kernel& kernel, const DeviceModel& device) {
   return tiles ? movement::WorkItems(kernel, device.work_group_size) : 0;
 }
 
-// A launch takes 4 KiB of parameters on every device, of eight bytes each.
-constexpr size_t kMostArguments = 500;
+// OpenCL promises room for 1 KiB of parameters, two for each argument, CUDA for 4 KiB.
+size_t MostArguments(const DeviceModel& device) { return device.kind == "cuda" ? 500 : 64; }
 
 }  // namespace
 
@@ -141,7 +141,7 @@ absl::Status CheckJoins(const std::vector<KernelRun>& runs, const DeviceModel& d
       arguments += kernel->args.size();
     }
   }
-  if (arguments > kMostArguments) {
+  if (arguments > MostArguments(device)) {
     return absl::FailedPreconditionError(absl::StrCat(arguments, " arguments are more than a launch takes"));
   }
   return absl::OkStatus();

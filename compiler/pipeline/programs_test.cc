@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
 #include "compiler/cost/stored_devices.h"
 #include "compiler/movement/parse.h"
 #include "compiler/movement/print.h"
@@ -165,15 +166,34 @@ TEST(PreparePrograms, OnAProcessorALoopIsItsLaunchesOnce) {
   }
 }
 
-TEST(PreparePrograms, OtherTargetsAndUsersHaveLoopsWrittenOut) {
-  for (const auto& [device, disabled] : {std::pair(testing::OpenClTestDevice(4, 1), std::set<std::string>()),
-                                         std::pair(testing::Avx512Device(), std::set<std::string>{"loops"})}) {
-    const auto programs = PrepareRecurrence(device, disabled);
+TEST(PreparePrograms, LoopsAreWrittenOutWhereTheyAreDisabled) {
+  for (const DeviceModel& device : {testing::OpenClTestDevice(4, 1), testing::Avx512Device()}) {
+    const auto programs = PrepareRecurrence(device, {"loops"});
     ASSERT_TRUE(programs.ok()) << programs.status();
     const Prepared& model = (*programs)[0]->model;
     EXPECT_TRUE(model.planned.loops.launches.empty());
     EXPECT_GE(model.planned.graph.nodes().size(), 3u * 8u);
   }
+}
+
+// A state of 5 elements is no whole number of lines, so that a device whose kernels count on alignment has no loop.
+TEST(PreparePrograms, OnOtherDevicesALoopIsKeptWhereItsValuesAreAligned) {
+  const auto kept = PrepareRecurrence(testing::OpenClTestDevice(4, 1), {});
+  ASSERT_TRUE(kept.ok()) << kept.status();
+  EXPECT_EQ((*kept)[0]->model.planned.loops.launches.size(), 1u);
+  const ecg::Graph narrow = *ecg::Parse(absl::StrReplaceAll(kRecurrence, {{"64", "5"}}));
+  const DeviceModel device = testing::OpenClTestDevice(4, 1);
+  ModelOracle oracle;
+  CompileContext context;
+  context.device = &device;
+  context.oracle = &oracle;
+  CompileOptions options;
+  options.target = device.kind;
+  ModelFiles files;
+  files.graph = &narrow;
+  const auto out = PreparePrograms(files, options, context);
+  ASSERT_TRUE(out.ok()) << out.status();
+  EXPECT_TRUE((*out)[0]->model.planned.loops.launches.empty());
 }
 
 }  // namespace

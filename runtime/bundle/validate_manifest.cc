@@ -55,8 +55,9 @@ bool IsPersistent(const ManifestProgram& program, const Launch& launch) {
 absl::Status CheckRepeats(const Manifest& manifest, const ManifestProgram& program) {
   if (program.repeats.empty()) return absl::OkStatus();
   const bool cpu = manifest.target == "cpu";
-  if ((!cpu && manifest.target != "cuda") || manifest.format < (cpu ? 10 : 11))
-    return Bad("it has repeats, which take format 10 and target cpu, or format 11 and target cuda");
+  const bool gpu = manifest.target == "cuda" || manifest.target == "opencl";
+  if ((!cpu && !gpu) || manifest.format < (cpu ? 10 : 11))
+    return Bad("it has repeats, which take format 10 and target cpu, or format 11 and target cuda or opencl");
   const int launches = static_cast<int>(program.launches.size());
   int behind = 0;
   for (size_t r = 0; r < program.repeats.size(); ++r) {

@@ -118,7 +118,7 @@ TEST(ValidateManifest, RepeatsOfAGpu) {
     return std::string(ValidateManifest(manifest, 80).message());
   };
   EXPECT_THAT(why([](Manifest& m) { m.format = 10; }), HasSubstr("format 11 and target cuda"));
-  EXPECT_THAT(why([](Manifest& m) { m.target = "opencl"; }), HasSubstr("target cuda"));
+  EXPECT_THAT(why([](Manifest& m) { m.target = "dsa"; }), HasSubstr("target cuda"));
   EXPECT_THAT(why([](Manifest& m) { m.target = "cpu"; }), HasSubstr("inside of launch 1"));
   EXPECT_THAT(why([](Manifest& m) { m.kernels[0].persistent = false; }), HasSubstr("no launch of a persistent kernel"));
   EXPECT_THAT(why([](Manifest& m) { m.repeats[0].first = 0; }), HasSubstr("no launch of a persistent kernel"));

@@ -163,6 +163,49 @@ __kernel void stay(__global float* x, long ox, __global float* w, long ow, __glo
   }
 }
 
+// The second of three launches repeats, two rows an iteration: 32 launches, or one that is told where its buffers lie in
+// each iteration.
+TEST_P(OpenClSession, IterationsAreLaunchesOrInsideOfOne) {
+  const std::string text = TinyText() + R"(
+__kernel void one_turn(__global float* t, long ot, __global float* b, long ob, __global float* u, long ou) {
+  const long r = get_group_id(0);
+  for (int c = 0; c < 8; ++c) F(u, ou)[r * 8 + c] = F(t, ot)[r * 8 + c] + F(b, ob)[c];
+}
+__kernel void turns(__global float* t, __global const long* ot, __global float* b, long ob, __global float* u,
+                    __global const long* ou, __global int* tickets) {
+  for (int i = 0; i < 32; ++i)
+    for (int r = get_group_id(0); r < 2; r += get_num_groups(0))
+      for (int c = 0; c < 8; ++c) F(u, ou[i])[r * 8 + c] = F(t, ot[i])[r * 8 + c] + F(b, ob)[c];
+}
+)";
+  for (const bool in_launch : {false, true}) {
+    Manifest manifest = TinyManifest();
+    manifest.format = 11;
+    const BufferSteps rows{0, 0, 1, 32, 64};
+    for (const int64_t offset : {0, 2048}) {
+      manifest.buffers.push_back({Buffer::Kind::kArena, "rows", DType::kF32, {2, 8}, 64, offset, "", rows});
+    }
+    manifest.kernels[0].phases.pop_back();
+    manifest.kernels.push_back({"kernels/cpu.so", {{in_launch ? "turns" : "one_turn", 2}}, "src/tiny.cc"});
+    manifest.kernels.back().persistent = in_launch;
+    manifest.launches.insert(manifest.launches.begin() + 1, {2, {7, 2, 8}, "turn", {"add"}, 512, 4096});
+    manifest.repeats = {{1, 2, 32, in_launch}};
+    const auto session = Load({"", "", text, ""}, manifest);
+    ASSERT_TRUE(session.ok()) << session.status();
+    for (uint64_t seed = 0; seed < 5; ++seed) {
+      const std::vector<Tensor> inputs = RandomInputs((*session)->manifest(), seed);
+      const auto outputs = (*session)->Run(inputs);
+      ASSERT_TRUE(outputs.ok()) << outputs.status();
+      ExpectRight(inputs[0], *outputs);
+      std::vector<int64_t> latencies_ns;
+      const auto timed = (*session)->RunTimed(inputs, &latencies_ns);
+      ASSERT_TRUE(timed.ok()) << timed.status();
+      ExpectRight(inputs[0], *timed);
+      ASSERT_EQ(latencies_ns.size(), 3u) << "a launch that repeats has one latency";
+    }
+  }
+}
+
 TEST_P(OpenClSession, BuffersComeInATable) {
   const std::string text = absl::StrReplaceAll(
       TinyText(), {{"k1(__global float* u, long ou, __global float* y, long oy) {",

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <set>
+#include <string>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -71,27 +72,75 @@ void PrintBeside(const movement::Kernel& kernel, Phases phases, const DeviceMode
   }
 }
 
+// The loop whose first phase this is; null where none begins.
+const movement::PhaseLoop* LoopAt(const movement::Kernel& kernel, size_t phase) {
+  for (const movement::PhaseLoop& loop : kernel.phase_loops) {
+    if (loop.first == phase) return &loop;
+  }
+  return nullptr;
+}
+
+// A run of a phase's tasks.
+int64_t TasksOfTicket(const movement::Phase& phase, const DeviceModel& device) {
+  const int64_t most = int64_t{kTicketsPerGroup} * device.persistent_groups;
+  return std::max<int64_t>(1, (phase.tasks() + most - 1) / most);
+}
+
 // Prints all phases in one function (a persistent kernel), for work-groups of one work-item. Work is handed out as
 // tickets, each a run of a phase's tasks: a work-group takes tickets while the phase has any, waits until the tickets
 // that others took are done, and goes on to the next phase. So a work-group that waits holds no ticket, and waits only
-// for work-groups that run: one that has not begun, or is held up between tickets, delays nobody.
+// for work-groups that run: one that has not begun, or is held up between tickets, delays nobody. Tickets are numbered
+// through all iterations of a loop over phases.
 void PrintPersistent(const movement::Kernel& kernel, const DeviceModel& device, text::CodeWriter* out) {
   FUSION_CHECK(device.work_group_size == 1, "a persistent kernel's work-groups have one work-item each");
   int64_t tickets = 0;  // tickets of all phases so far
-  for (const movement::Phase& phase : kernel.phases) {
+  size_t p = 0;
+  const auto print_phase = [&](const std::string& first, bool waits, int64_t taken) -> int64_t {
+    const movement::Phase& phase = kernel.phases[p];
     const int64_t tasks = phase.tasks();
-    if (tasks == 0) continue;
-    const int64_t most = int64_t{kTicketsPerGroup} * device.persistent_groups;
-    const int64_t each = (tasks + most - 1) / most, first = tickets;
-    if (first > 0) out->Line(absl::StrCat("AWAIT_TICKETS(", first, ")"));
-    tickets += (tasks + each - 1) / each;
-    out->Open(absl::StrCat("for (int ticket; (ticket = next_ticket(tickets, ", tickets, ")) < ", tickets, ";)"));
-    out->Open(absl::StrCat("for (i64 task = (ticket - ", first, ") * ", each, "L, end = min(task + ", each, "L, ",
-                           tasks, "L); task < end; ++task)"));
+    if (tasks == 0) return 0;
+    const int64_t each = TasksOfTicket(phase, device), own = (tasks + each - 1) / each;
+    // `first` tickets come before the loop's iteration, `taken` more before this phase.
+    const auto after = [&](int64_t count) {
+      return first.empty() ? absl::StrCat(count) : absl::StrCat(first, " + ", count);
+    };
+    if (waits) out->Line(absl::StrCat("AWAIT_TICKETS(", after(taken), ")"));
+    const std::string end = after(taken + own);
+    out->Open(absl::StrCat("for (int ticket; (ticket = next_ticket(tickets, ", end, ")) < ", end, ";)"));
+    out->Open(absl::StrCat("for (i64 task = (ticket - ",
+                           first.empty() ? after(taken) : absl::StrCat("(", after(taken), ")"), ") * ", each,
+                           "L, end = min(task + ", each, "L, ", tasks, "L); task < end; ++task)"));
     PrintTask(kernel, phase, device, out);
     out->Close();
     out->Line("TICKET_DONE");
     out->Close();
+    return own;
+  };
+  while (p < kernel.phases.size()) {
+    const movement::PhaseLoop* const loop = LoopAt(kernel, p);
+    if (loop == nullptr) {
+      tickets += print_phase("", tickets > 0, tickets);
+      ++p;
+      continue;
+    }
+    int64_t in_iteration = 0;
+    for (size_t q = loop->first; q < loop->end; ++q) {
+      const int64_t tasks = kernel.phases[q].tasks(), each = TasksOfTicket(kernel.phases[q], device);
+      in_iteration += (tasks + each - 1) / each;
+    }
+    out->Open(absl::StrCat("for (int iteration = 0; iteration < ", loop->trips, "; ++iteration)"));
+    out->Line(absl::StrCat("const int before = ", tickets, " + iteration * ", in_iteration, ";"));
+    for (size_t b = 0; b < kernel.buffers.size(); ++b) {
+      if (kernel.buffers[b].moves_with != loop - kernel.phase_loops.data()) continue;
+      const std::string pointer = text::PointerType(kernel.buffers[b], /*read_only=*/false);
+      out->Line(
+          absl::StrCat(pointer, " const b", b, " = (", pointer, ")((GLOBAL char*)m", b, " + o", b, "[iteration]);"));
+    }
+    out->Line("if (before > 0) { AWAIT_TICKETS(before) }");
+    int64_t taken = 0;
+    for (; p < loop->end; ++p) taken += print_phase("before", taken > 0, taken);
+    out->Close();
+    tickets += loop->trips * in_iteration;
   }
   out->Line(absl::StrCat("LEAVE_TICKETS(", tickets, ")"));
 }
@@ -111,7 +160,8 @@ std::string PrintKernel(const movement::Kernel& kernel, const std::string& symbo
     std::set<int> written;
     for (const movement::Phase& phase : phases) written.merge(movement::WrittenBuffers(phase));
     std::vector<std::string> parameters, buffers;
-    const bool table = kernel.num_args() > kMostParameterBuffers;
+    const bool table = kernel.num_args() > kMostParameterBuffers, loops = !kernel.phase_loops.empty();
+    FUSION_CHECK(!table || !loops, "a kernel with loops takes its buffers as parameters");
     if (table) parameters = {"GLOBAL char* memory", "GLOBAL char* weights", "GLOBAL const i64* places"};
     int arg = 0;
     for (size_t b = 0; b < kernel.buffers.size(); ++b) {
@@ -131,8 +181,14 @@ std::string PrintKernel(const movement::Kernel& kernel, const std::string& symbo
       }
       // Other work-groups may write to this buffer meanwhile, so its pointer is not `restrict`: otherwise the compiler
       // could move loads before the wait.
-      const bool shared = may_alias.count(static_cast<int>(b)) > 0 || (kernel.persistent && is_written);
+      const bool shared = may_alias.count(static_cast<int>(b)) > 0 ||
+                          (kernel.persistent && (is_written || (loops && !buffer.is_constant)));
       const char* restrict = shared ? "" : " restrict";
+      if (buffer.moves_with >= 0) {  // declared in its loop
+        parameters.push_back(absl::StrCat(text::PointerType(buffer, /*read_only=*/false), " m", b));
+        parameters.push_back(absl::StrCat("GLOBAL const i64* o", b));
+        continue;
+      }
       parameters.push_back(absl::StrCat(pointer, restrict, " m", b));
       parameters.push_back(absl::StrCat("i64 o", b));
       buffers.push_back(absl::StrCat(pointer, " const b", b, " = (", pointer, ")((GLOBAL char*)m", b, " + o", b, ");"));

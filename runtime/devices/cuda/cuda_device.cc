@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cstring>
 #include <map>
-#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -14,6 +13,7 @@
 #include "runtime/devices/cpu/isa.h"
 #include "runtime/devices/cuda/context.h"
 #include "runtime/devices/cuda/library_calls.h"
+#include "runtime/devices/launch_order.h"
 #include "runtime/devices/mirrored_buffers.h"
 
 namespace fusion {
@@ -76,10 +76,8 @@ class CudaExecutable : public Executable {
     unsigned blocks, threads;
     bool together;  // the thread blocks wait for each other
   };
-  // A launch in one iteration of its repeat.
   struct BoundLaunch {
-    size_t launch = 0;
-    int64_t iteration = 0;
+    LaunchedAt at;
     std::vector<BoundPhase> phases = {};  // empty on the host
     std::vector<cuda::DevicePointer> arguments = {};
   };
@@ -94,15 +92,10 @@ class CudaExecutable : public Executable {
   const cuda::Api& api() const { return context_->api(); }
 
   char* HostOf(int buffer) const { return buffers_.HostOf(buffer); }
-  // Bytes by which the buffer has moved in an iteration.
-  int64_t MovedBy(int buffer, int64_t iteration) const {
-    const std::optional<BufferSteps>& steps = program_->buffers[buffer].steps;
-    return steps ? steps->OffsetAt(iteration) : 0;
-  }
   cuda::DevicePointer DeviceOf(int buffer, int64_t iteration = 0) const {
     const bool constant = buffers_.IsConstant(buffer);
     return (constant ? weights_ : memory_).data() +
-           static_cast<cuda::DevicePointer>(buffers_.Offset(buffer) + MovedBy(buffer, iteration));
+           static_cast<cuda::DevicePointer>(buffers_.Offset(buffer) + MovedBy(*program_, buffer, iteration));
   }
 
   absl::Status LoadCode() {
@@ -156,33 +149,21 @@ class CudaExecutable : public Executable {
     pinned_ = buffers_.host() + first;
   }
 
-  // Binds every launch in every iteration, in the order of a run.
   absl::Status BindLaunches() {
-    const size_t count = program_->launches.size();
-    for (size_t first = 0, end = 0; first < count; first = end) {
-      int64_t trips = 1;
-      end = first + 1;
-      for (const Repeat& repeat : program_->repeats) {
-        if (repeat.in_launch || static_cast<size_t>(repeat.first) != first) continue;
-        trips = repeat.trips;
-        end = static_cast<size_t>(repeat.end);
-      }
-      for (int64_t t = 0; t < trips; ++t) {
-        for (size_t l = first; l < end; ++l) {
-          ASSIGN_OR_RETURN(launches_.emplace_back(), Bind(l, t));
-        }
-      }
+    for (const LaunchedAt& at : LaunchesInOrder(*program_)) {
+      ASSIGN_OR_RETURN(launches_.emplace_back(), Bind(at));
     }
     return UploadTables();
   }
 
-  absl::StatusOr<BoundLaunch> Bind(size_t l, int64_t iteration) {
-    const Launch& launch = program_->launches[l];
+  absl::StatusOr<BoundLaunch> Bind(const LaunchedAt& at) {
+    const Launch& launch = program_->launches[at.launch];
+    const int64_t iteration = at.iteration;
     const fusion::ManifestKernel& kernel = program_->kernels[launch.kernel];
-    BoundLaunch bound{l, iteration};
+    BoundLaunch bound{at};
     if (kernel.on_host) return bound;
     for (const int buffer : launch.buffers) {
-      bound.arguments.push_back(MovesInside(buffer) ? AddTable(buffer) : DeviceOf(buffer, iteration));
+      bound.arguments.push_back(MovesInLaunch(*program_, buffer) ? AddTable(buffer) : DeviceOf(buffer, iteration));
     }
     if (kernel.persistent) bound.arguments.push_back(grid_barrier_.data());
     for (const Phase& phase : kernel.phases) {
@@ -213,12 +194,6 @@ class CudaExecutable : public Executable {
     return bound;
   }
 
-  // Does the buffer move with a repeat that runs inside of its launch? The kernel then takes a table.
-  bool MovesInside(int buffer) const {
-    const std::optional<BufferSteps>& steps = program_->buffers[buffer].steps;
-    return steps && program_->repeats[steps->repeat].in_launch;
-  }
-
   // Appends where the buffer lies in each iteration, and returns the table's place in `tables_`, which is allocated
   // later.
   cuda::DevicePointer AddTable(int buffer) {
@@ -234,16 +209,16 @@ class CudaExecutable : public Executable {
     const size_t bytes = table_.size() * sizeof(cuda::DevicePointer);
     ASSIGN_OR_RETURN(tables_, context_->Allocate(static_cast<int64_t>(bytes), "the places of the iterations of loops"));
     for (BoundLaunch& bound : launches_) {
-      const Launch& launch = program_->launches[bound.launch];
+      const Launch& launch = program_->launches[bound.at.launch];
       for (size_t a = 0; !bound.arguments.empty() && a < launch.buffers.size(); ++a) {
-        if (MovesInside(launch.buffers[a])) bound.arguments[a] += tables_.data();
+        if (MovesInLaunch(*program_, launch.buffers[a])) bound.arguments[a] += tables_.data();
       }
     }
     return context_->Check(api().MemcpyHtoD(tables_.data(), table_.data(), bytes), "copying the places of iterations");
   }
 
   std::string NameOf(const BoundLaunch& bound) const {
-    return absl::StrCat("launch ", bound.launch, " '", program_->launches[bound.launch].label, "'");
+    return absl::StrCat("launch ", bound.at.launch, " '", program_->launches[bound.at.launch].label, "'");
   }
 
   absl::Status Enqueue(size_t index) {
@@ -267,7 +242,7 @@ class CudaExecutable : public Executable {
   }
 
   bool OnHost(size_t index) const {
-    return program_->kernels[program_->launches[launches_[index].launch].kernel].on_host;
+    return program_->kernels[program_->launches[launches_[index].at.launch].kernel].on_host;
   }
 
   // Consecutive launches on the device become one graph, which is possible because addresses never change.
@@ -307,16 +282,16 @@ class CudaExecutable : public Executable {
   // Runs a launch on the CPU: copies its buffers from the device, and the written ones back.
   absl::Status RunOnHost(size_t index) {
     const BoundLaunch& bound = launches_[index];
-    const Launch& launch = program_->launches[bound.launch];
-    const auto host = [&](int buffer) { return HostOf(buffer) + MovedBy(buffer, bound.iteration); };
+    const Launch& launch = program_->launches[bound.at.launch];
+    const auto host = [&](int buffer) { return HostOf(buffer) + MovedBy(*program_, buffer, bound.at.iteration); };
     for (const int buffer : launch.buffers) {
-      RETURN_IF_ERROR(Download(buffer, program_->buffers[buffer].size_bytes, host(buffer), bound.iteration));
+      RETURN_IF_ERROR(Download(buffer, program_->buffers[buffer].size_bytes, host(buffer), bound.at.iteration));
     }
     RETURN_IF_ERROR(context_->Finish());
-    host_launches_.Run(bound.launch, bound.iteration);
+    host_launches_.Run(bound.at.launch, bound.at.iteration);
     for (const int argument : program_->kernels[launch.kernel].writes) {
       const int buffer = launch.buffers[argument];
-      RETURN_IF_ERROR(Upload(buffer, host(buffer), bound.iteration));
+      RETURN_IF_ERROR(Upload(buffer, host(buffer), bound.at.iteration));
     }
     return absl::OkStatus();
   }
@@ -337,7 +312,7 @@ class CudaExecutable : public Executable {
     for (size_t l = 0; l < launches_.size() && status.ok(); ++l) {
       float milliseconds = 0;
       status = context_->Check(api().EventElapsedTime(&milliseconds, events[l], events[l + 1]), "reading an event");
-      ns[launches_[l].launch] += 1e6 * milliseconds;
+      ns[launches_[l].at.launch] += 1e6 * milliseconds;
     }
     for (size_t l = 0; l < ns.size() && status.ok(); ++l) observer(static_cast<int>(l), static_cast<int64_t>(ns[l]));
     for (const cuda::EventHandle event : events) {

@@ -4,12 +4,15 @@
 #include <chrono>
 #include <cstring>
 #include <map>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "runtime/base/status_macros.h"
 #include "runtime/devices/cpu/cpu_launches.h"
 #include "runtime/devices/cpu/isa.h"
+#include "runtime/devices/launch_order.h"
 #include "runtime/devices/mirrored_buffers.h"
 #include "runtime/devices/opencl/context.h"
 #include "runtime/devices/opencl/program_file.h"
@@ -69,8 +72,14 @@ class OpenClExecutable : public Executable {
     opencl::ClKernel kernel;
     int64_t tasks;
   };
+  struct BoundLaunch {
+    LaunchedAt at;
+    std::vector<BoundPhase> phases = {};  // empty on the host
+  };
 
-  char* HostOf(int buffer) const { return buffers_.HostOf(buffer); }
+  char* HostOf(int buffer, int64_t iteration = 0) const {
+    return buffers_.HostOf(buffer) + MovedBy(*program_, buffer, iteration);
+  }
 
   absl::Status LoadCode() {
     for (const fusion::ManifestKernel& kernel : program_->kernels) {
@@ -118,92 +127,122 @@ class OpenClExecutable : public Executable {
     RETURN_IF_ERROR(ToStatus(api.clEnqueueWriteBuffer(context_->queue(), tickets_.get(), CL_TRUE, 0, sizeof kNone,
                                                       kNone, 0, nullptr, nullptr),
                              "preparing memory"));
-    for (const Launch& launch : program_->launches) {
-      std::vector<BoundPhase>& phases = launches_.emplace_back();
-      const fusion::ManifestKernel& kernel = program_->kernels[launch.kernel];
-      if (kernel.on_host) continue;
-      for (const Phase& phase : kernel.phases) {
-        if (phase.tasks == 0) continue;
-        ASSIGN_OR_RETURN(opencl::ClKernel bound, context_->MakeKernel(programs_[kernel.file], phase.symbol));
-        cl_uint parameters = 0, index = 0;
-        RETURN_IF_ERROR(
-            ToStatus(api.clGetKernelInfo(bound.get(), CL_KERNEL_NUM_ARGS, sizeof parameters, &parameters, nullptr),
-                     phase.symbol));
-        const auto pass = [&](const auto& value) {
-          return ToStatus(api.clSetKernelArg(bound.get(), index++, sizeof value, &value), phase.symbol);
-        };
-        if (parameters == (kernel.persistent ? 4 : 3)) {
-          ASSIGN_OR_RETURN(const cl_mem places, PlacesOf(launch));
-          RETURN_IF_ERROR(pass(memory_.get()));
-          RETURN_IF_ERROR(pass(weights_.get() != nullptr ? weights_.get() : memory_.get()));
-          RETURN_IF_ERROR(pass(places));
-        } else {
-          for (const int buffer : launch.buffers) {
-            RETURN_IF_ERROR(pass(InWeights(buffer) ? weights_.get() : memory_.get()));
-            RETURN_IF_ERROR(pass(cl_long{buffers_.Offset(buffer)}));
-          }
-        }
-        if (kernel.persistent) RETURN_IF_ERROR(pass(tickets_.get()));
-        const int64_t most = kernel.persistent ? context_->device().persistent_groups : phase.tasks;
-        phases.push_back({std::move(bound), std::min(phase.tasks, most)});
-      }
+    for (const LaunchedAt& at : LaunchesInOrder(*program_)) {
+      ASSIGN_OR_RETURN(launches_.emplace_back(), Bind(at));
     }
     return absl::OkStatus();
+  }
+
+  absl::StatusOr<BoundLaunch> Bind(const LaunchedAt& at) {
+    const opencl::Api& api = context_->api();
+    const Launch& launch = program_->launches[at.launch];
+    const fusion::ManifestKernel& kernel = program_->kernels[launch.kernel];
+    BoundLaunch bound{at};
+    if (kernel.on_host) return bound;
+    for (const Phase& phase : kernel.phases) {
+      if (phase.tasks == 0) continue;
+      ASSIGN_OR_RETURN(opencl::ClKernel made, context_->MakeKernel(programs_[kernel.file], phase.symbol));
+      cl_uint parameters = 0, index = 0;
+      RETURN_IF_ERROR(ToStatus(
+          api.clGetKernelInfo(made.get(), CL_KERNEL_NUM_ARGS, sizeof parameters, &parameters, nullptr), phase.symbol));
+      const auto pass = [&](const auto& value) {
+        return ToStatus(api.clSetKernelArg(made.get(), index++, sizeof value, &value), phase.symbol);
+      };
+      // Few buffers are two parameters each; many lie in a table.
+      const bool few = parameters == 2 * launch.buffers.size() + (kernel.persistent ? 1 : 0);
+      if (!few) {
+        ASSIGN_OR_RETURN(const cl_mem places, PlacesOf(launch, at.iteration));
+        RETURN_IF_ERROR(pass(memory_.get()));
+        RETURN_IF_ERROR(pass(weights_.get() != nullptr ? weights_.get() : memory_.get()));
+        RETURN_IF_ERROR(pass(places));
+      } else {
+        for (const int buffer : launch.buffers) {
+          RETURN_IF_ERROR(pass(InWeights(buffer) ? weights_.get() : memory_.get()));
+          if (MovesInLaunch(*program_, buffer)) {
+            ASSIGN_OR_RETURN(const cl_mem offsets, OffsetsOf(buffer));
+            RETURN_IF_ERROR(pass(offsets));
+          } else {
+            RETURN_IF_ERROR(pass(cl_long{OffsetAt(buffer, at.iteration)}));
+          }
+        }
+      }
+      if (kernel.persistent) RETURN_IF_ERROR(pass(tickets_.get()));
+      const int64_t most = kernel.persistent ? context_->device().persistent_groups : phase.tasks;
+      bound.phases.push_back({std::move(made), std::min(phase.tasks, most)});
+    }
+    return bound;
+  }
+
+  // The buffer's offset in its memory object in an iteration of its repeat.
+  int64_t OffsetAt(int buffer, int64_t iteration) const {
+    return buffers_.Offset(buffer) + MovedBy(*program_, buffer, iteration);
+  }
+
+  // Makes the table of a buffer that moves inside of a launch (kernel_abi.md).
+  absl::StatusOr<cl_mem> OffsetsOf(int buffer) {
+    std::vector<cl_long>& offsets = places_.emplace_back();
+    const int64_t trips = program_->repeats[program_->buffers[buffer].steps->repeat].trips;
+    for (int64_t t = 0; t < trips; ++t) offsets.push_back(OffsetAt(buffer, t));
+    return MakeTable(offsets);
+  }
+
+  absl::StatusOr<cl_mem> MakeTable(const std::vector<cl_long>& values) {
+    ASSIGN_OR_RETURN(opencl::Buffer table, context_->MakeBuffer(static_cast<int64_t>(values.size() * sizeof(cl_long)),
+                                                                "a launch's buffers", values.data()));
+    tables_.push_back(std::move(table));
+    return tables_.back().get();
   }
 
   bool InWeights(int buffer) const { return buffers_.IsConstant(buffer); }
 
   // Makes the table of a launch with many buffers (kernel_abi.md).
-  absl::StatusOr<cl_mem> PlacesOf(const Launch& launch) {
+  absl::StatusOr<cl_mem> PlacesOf(const Launch& launch, int64_t iteration) {
     std::vector<cl_long>& places = places_.emplace_back();
     for (const int buffer : launch.buffers) {
       places.push_back(InWeights(buffer) ? 1 : 0);
-      places.push_back(buffers_.Offset(buffer));
+      places.push_back(OffsetAt(buffer, iteration));
     }
-    ASSIGN_OR_RETURN(opencl::Buffer table, context_->MakeBuffer(static_cast<int64_t>(places.size() * sizeof(cl_long)),
-                                                                "a launch's buffers", places.data()));
-    tables_.push_back(std::move(table));
-    return tables_.back().get();
+    return MakeTable(places);
   }
 
-  absl::Status Upload(int buffer, const void* from) {
+  absl::Status Upload(int buffer, const void* from, int64_t iteration = 0) {
     const auto bytes = static_cast<size_t>(program_->buffers[buffer].size_bytes);
-    if (bytes == 0 || (shared_ && from == HostOf(buffer))) return absl::OkStatus();
+    if (bytes == 0 || (shared_ && from == HostOf(buffer, iteration))) return absl::OkStatus();
     if (shared_) {
-      std::memcpy(HostOf(buffer), from, bytes);
+      std::memcpy(HostOf(buffer, iteration), from, bytes);
       return absl::OkStatus();
     }
     return ToStatus(context_->api().clEnqueueWriteBuffer(context_->queue(), memory_.get(), CL_FALSE,
-                                                         static_cast<size_t>(buffers_.Offset(buffer)), bytes, from, 0,
-                                                         nullptr, nullptr),
+                                                         static_cast<size_t>(OffsetAt(buffer, iteration)), bytes, from,
+                                                         0, nullptr, nullptr),
                     "copying an input to the device");
   }
 
   // Reads after the commands that were enqueued before. On a device that shares memory, the caller must wait for those
   // commands first.
-  absl::Status Download(int buffer, int64_t size_bytes, void* to) {
+  absl::Status Download(int buffer, int64_t size_bytes, void* to, int64_t iteration = 0) {
     const bool constant = buffers_.IsConstant(buffer);
-    if (size_bytes == 0 || ((shared_ || constant) && to == HostOf(buffer))) return absl::OkStatus();
+    const char* const from = HostOf(buffer, iteration);
+    if (size_bytes == 0 || ((shared_ || constant) && to == from)) return absl::OkStatus();
     if (shared_ || constant) {
-      std::memcpy(to, HostOf(buffer), static_cast<size_t>(size_bytes));
+      std::memcpy(to, from, static_cast<size_t>(size_bytes));
       return absl::OkStatus();
     }
     return ToStatus(context_->api().clEnqueueReadBuffer(context_->queue(), memory_.get(), CL_TRUE,
-                                                        static_cast<size_t>(buffers_.Offset(buffer)),
+                                                        static_cast<size_t>(OffsetAt(buffer, iteration)),
                                                         static_cast<size_t>(size_bytes), to, 0, nullptr, nullptr),
                     "copying an output from the device");
   }
 
   absl::Status Enqueue(std::vector<Event>* events) {
     for (size_t l = 0; l < launches_.size(); ++l) {
-      if (program_->kernels[program_->launches[l].kernel].on_host) {
-        RETURN_IF_ERROR(Annotate(RunOnHost(l, events != nullptr),
-                                 absl::StrCat("launch ", l, " '", program_->launches[l].label, "'")));
-      }
-      for (const BoundPhase& phase : launches_[l]) {
+      const Launch& launch = program_->launches[launches_[l].at.launch];
+      const std::string name = absl::StrCat("launch ", launches_[l].at.launch, " '", launch.label, "'");
+      if (program_->kernels[launch.kernel].on_host) RETURN_IF_ERROR(Annotate(RunOnHost(l, events != nullptr), name));
+      for (const BoundPhase& phase : launches_[l].phases) {
         cl_event event = nullptr;
-        RETURN_IF_ERROR(Annotate(context_->Launch(phase.kernel, phase.tasks, events != nullptr ? &event : nullptr),
-                                 absl::StrCat("launch ", l, " '", program_->launches[l].label, "'")));
+        RETURN_IF_ERROR(
+            Annotate(context_->Launch(phase.kernel, phase.tasks, events != nullptr ? &event : nullptr), name));
         if (events != nullptr) events->push_back({static_cast<int>(l), event});
       }
     }
@@ -213,17 +252,19 @@ class OpenClExecutable : public Executable {
   // Runs a launch on the CPU: copies its buffers from the device, and the written ones back.
   absl::Status RunOnHost(size_t l, bool timed) {
     using Clock = std::chrono::steady_clock;
-    const Launch& launch = program_->launches[l];
+    const auto [number, iteration] = launches_[l].at;
+    const Launch& launch = program_->launches[number];
     if (shared_ || timed) RETURN_IF_ERROR(context_->Finish());
     const Clock::time_point start = timed ? Clock::now() : Clock::time_point();
     if (!shared_) {
       for (const int buffer : launch.buffers) {
-        RETURN_IF_ERROR(Download(buffer, program_->buffers[buffer].size_bytes, HostOf(buffer)));
+        RETURN_IF_ERROR(Download(buffer, program_->buffers[buffer].size_bytes, HostOf(buffer, iteration), iteration));
       }
     }
-    host_launches_.Run(l);
+    host_launches_.Run(number, iteration);
     for (const int argument : program_->kernels[launch.kernel].writes) {
-      RETURN_IF_ERROR(Upload(launch.buffers[argument], HostOf(launch.buffers[argument])));
+      const int buffer = launch.buffers[argument];
+      RETURN_IF_ERROR(Upload(buffer, HostOf(buffer, iteration), iteration));
     }
     if (!timed) return absl::OkStatus();
     RETURN_IF_ERROR(context_->Finish());
@@ -232,7 +273,8 @@ class OpenClExecutable : public Executable {
   }
 
   // A launch's latency runs from the time it was enqueued, or from the end of the launch before it if that is later, to
-  // its own end: the time that it adds to a run, the cost of launching included.
+  // its own end: the time that it adds to a run, the cost of launching included. That of one that repeats is the sum of
+  // its iterations.
   absl::Status Report(const std::vector<Event>& events, const LaunchObserver& observer) {
     auto time = [&](const Event& event, cl_profiling_info what, cl_ulong* ns) {
       return ToStatus(context_->api().clGetEventProfilingInfo(event.event, what, sizeof *ns, ns, nullptr),
@@ -240,16 +282,18 @@ class OpenClExecutable : public Executable {
     };
     size_t e = 0;
     cl_ulong end = 0;
+    std::vector<int64_t> latencies_ns(program_->launches.size(), 0);
     for (size_t l = 0; l < launches_.size(); ++l) {
       cl_ulong begin = end;
-      for (size_t p = 0; p < launches_[l].size(); ++p, ++e) {
+      for (size_t p = 0; p < launches_[l].phases.size(); ++p, ++e) {
         cl_ulong queued = 0;
         RETURN_IF_ERROR(time(events[e], CL_PROFILING_COMMAND_QUEUED, &queued));
         if (p == 0) begin = std::max(begin, queued);
         RETURN_IF_ERROR(time(events[e], CL_PROFILING_COMMAND_END, &end));
       }
-      observer(static_cast<int>(l), host_ns_[l] + static_cast<int64_t>(std::max(begin, end) - begin));
+      latencies_ns[launches_[l].at.launch] += host_ns_[l] + static_cast<int64_t>(std::max(begin, end) - begin);
     }
+    for (size_t l = 0; l < latencies_ns.size(); ++l) observer(static_cast<int>(l), latencies_ns[l]);
     return absl::OkStatus();
   }
 
@@ -262,9 +306,9 @@ class OpenClExecutable : public Executable {
   opencl::Buffer memory_, weights_, tickets_;
   std::vector<std::vector<cl_long>> places_;  // contents of tables_
   std::vector<opencl::Buffer> tables_;
-  std::vector<std::vector<BoundPhase>> launches_;  // empty for launches that run on the host
+  std::vector<BoundLaunch> launches_;  // of a run, in order
   CpuLaunches host_launches_;
-  std::vector<int64_t> host_ns_;  // by launch, of the last observed run
+  std::vector<int64_t> host_ns_;  // parallel to launches_, of the last observed run
 };
 
 class OpenClDevice : public Device {
