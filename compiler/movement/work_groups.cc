@@ -40,6 +40,13 @@ std::vector<PhaseRange> LaunchesOf(const Kernel& kernel) {
   return kernel.BetweenBarriers();
 }
 
+const PhaseLoop* PhaseLoopAt(const Kernel& kernel, size_t phase) {
+  for (const PhaseLoop& loop : kernel.phase_loops) {
+    if (loop.first == phase) return &loop;
+  }
+  return nullptr;
+}
+
 std::vector<int64_t> LaunchedWorkGroups(const Kernel& kernel, int work_group_size) {
   std::vector<int64_t> launched;
   for (const PhaseRange& launch : LaunchesOf(kernel)) {

@@ -43,6 +43,9 @@ std::set<int> WrittenBuffers(const Phase& phase);
 // persistent kernel do.
 std::vector<PhaseRange> LaunchesOf(const Kernel& kernel);
 
+// The loop whose first phase this is; null where none begins.
+const PhaseLoop* PhaseLoopAt(const Kernel& kernel, size_t phase);
+
 // Work-groups of each launch: those of all its phases, or for a persistent kernel as many as its largest phase can use.
 std::vector<int64_t> LaunchedWorkGroups(const Kernel& kernel, int work_group_size);
 

@@ -83,5 +83,17 @@ TEST(WrittenBuffers, AlsoThatOfALook) {
   EXPECT_THAT(WrittenBuffers(testing::LookingSums().phases[0]), ElementsAre(1, 2, 3));
 }
 
+TEST(PhaseLoopAt, IsTheLoopThatBeginsThere) {
+  Kernel kernel = testing::Sample();
+  kernel.phase_loops = {{1, 3, 7}, {3, 4, 9}};
+  EXPECT_EQ(PhaseLoopAt(kernel, 0), nullptr);
+  ASSERT_NE(PhaseLoopAt(kernel, 1), nullptr);
+  EXPECT_EQ(PhaseLoopAt(kernel, 1)->trips, 7);
+  EXPECT_EQ(PhaseLoopAt(kernel, 2), nullptr);
+  EXPECT_EQ(kernel.TripsOf(2), 7);
+  EXPECT_EQ(kernel.TripsOf(3), 9);
+  EXPECT_EQ(kernel.TripsOf(4), 1);
+}
+
 }  // namespace
 }  // namespace fusion::movement

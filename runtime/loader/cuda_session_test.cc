@@ -185,18 +185,7 @@ turns(const float* const* t, const float* b, float* const* u, unsigned* grid_bar
                    kK0, kK1, "FUSION_CUDA_KERNEL(one_turn, 1) FUSION_CUDA_KERNEL(turns, 2)\n"));
   ASSERT_TRUE(cubin.ok()) << cubin.status();
   for (const bool in_launch : {false, true}) {
-    Manifest manifest = TinyManifest();
-    manifest.format = 11;
-    const BufferSteps rows{0, 0, 1, 32, 64};
-    for (const int64_t offset : {0, 2048}) {
-      manifest.buffers.push_back({Buffer::Kind::kArena, "rows", DType::kF32, {2, 8}, 64, offset, "", rows});
-    }
-    manifest.kernels[0].phases.pop_back();
-    manifest.kernels.push_back({"kernels/cpu.so", {{in_launch ? "turns" : "one_turn", 2}}, "src/tiny.cc"});
-    manifest.kernels.back().persistent = in_launch;
-    manifest.launches.insert(manifest.launches.begin() + 1, {2, {7, 2, 8}, "step", {"add"}, 512, 4096});
-    manifest.repeats = {{1, 2, 32, in_launch}};
-    const auto session = Load(*cubin, manifest);
+    const auto session = Load(*cubin, TinyRepeatingManifest(in_launch));
     ASSERT_TRUE(session.ok()) << session.status();
     for (uint64_t seed = 0; seed < 3; ++seed) {
       const std::vector<Tensor> inputs = RandomInputs((*session)->manifest(), seed);

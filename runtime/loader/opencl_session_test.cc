@@ -179,18 +179,7 @@ __kernel void turns(__global float* t, __global const long* ot, __global float* 
 }
 )";
   for (const bool in_launch : {false, true}) {
-    Manifest manifest = TinyManifest();
-    manifest.format = 11;
-    const BufferSteps rows{0, 0, 1, 32, 64};
-    for (const int64_t offset : {0, 2048}) {
-      manifest.buffers.push_back({Buffer::Kind::kArena, "rows", DType::kF32, {2, 8}, 64, offset, "", rows});
-    }
-    manifest.kernels[0].phases.pop_back();
-    manifest.kernels.push_back({"kernels/cpu.so", {{in_launch ? "turns" : "one_turn", 2}}, "src/tiny.cc"});
-    manifest.kernels.back().persistent = in_launch;
-    manifest.launches.insert(manifest.launches.begin() + 1, {2, {7, 2, 8}, "turn", {"add"}, 512, 4096});
-    manifest.repeats = {{1, 2, 32, in_launch}};
-    const auto session = Load({"", "", text, ""}, manifest);
+    const auto session = Load({"", "", text, ""}, TinyRepeatingManifest(in_launch));
     ASSERT_TRUE(session.ok()) << session.status();
     for (uint64_t seed = 0; seed < 5; ++seed) {
       const std::vector<Tensor> inputs = RandomInputs((*session)->manifest(), seed);

@@ -73,14 +73,6 @@ void PrintBeside(const movement::Kernel& kernel, Phases phases, const DeviceMode
   }
 }
 
-// The loop whose first phase this is; null where none begins.
-const movement::PhaseLoop* LoopAt(const movement::Kernel& kernel, size_t phase) {
-  for (const movement::PhaseLoop& loop : kernel.phase_loops) {
-    if (loop.first == phase) return &loop;
-  }
-  return nullptr;
-}
-
 // Declares buffer b, which lies at `place`.
 std::string Declaration(const std::string& pointer, size_t b, const std::string& place) {
   return absl::StrCat(pointer, " const b", b, " = (", pointer, ")ALIGNED(", place, ");");
@@ -91,7 +83,7 @@ void PrintTogether(const movement::Kernel& kernel, const DeviceModel& device, te
   for (size_t p = 0; p < kernel.phases.size(); ++p) {
     const movement::Phase& phase = kernel.phases[p];
     if (p > 0 && !phase.beside) out->Line("SYNC_DEVICE");
-    if (const movement::PhaseLoop* loop = LoopAt(kernel, p); loop != nullptr) {
+    if (const movement::PhaseLoop* loop = movement::PhaseLoopAt(kernel, p); loop != nullptr) {
       out->Open(absl::StrCat("for (int iteration = 0; iteration < ", loop->trips, "; ++iteration)"));
       out->Line("if (iteration > 0) SYNC_DEVICE");
       for (size_t b = 0; b < kernel.buffers.size(); ++b) {

@@ -72,14 +72,6 @@ void PrintBeside(const movement::Kernel& kernel, Phases phases, const DeviceMode
   }
 }
 
-// The loop whose first phase this is; null where none begins.
-const movement::PhaseLoop* LoopAt(const movement::Kernel& kernel, size_t phase) {
-  for (const movement::PhaseLoop& loop : kernel.phase_loops) {
-    if (loop.first == phase) return &loop;
-  }
-  return nullptr;
-}
-
 // A run of a phase's tasks.
 int64_t TasksOfTicket(const movement::Phase& phase, const DeviceModel& device) {
   const int64_t most = int64_t{kTicketsPerGroup} * device.persistent_groups;
@@ -117,7 +109,7 @@ void PrintPersistent(const movement::Kernel& kernel, const DeviceModel& device, 
     return own;
   };
   while (p < kernel.phases.size()) {
-    const movement::PhaseLoop* const loop = LoopAt(kernel, p);
+    const movement::PhaseLoop* const loop = movement::PhaseLoopAt(kernel, p);
     if (loop == nullptr) {
       tickets += print_phase("", tickets > 0, tickets);
       ++p;

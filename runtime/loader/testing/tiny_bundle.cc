@@ -104,6 +104,21 @@ Manifest TinySpecialisedManifest() {
   return manifest;
 }
 
+Manifest TinyRepeatingManifest(bool in_launch) {
+  Manifest manifest = TinyManifest();
+  manifest.format = 11;
+  const BufferSteps rows{0, 0, 1, 32, 64};
+  for (const int64_t offset : {0, 2048}) {
+    manifest.buffers.push_back({Buffer::Kind::kArena, "rows", DType::kF32, {2, 8}, 64, offset, "", rows});
+  }
+  manifest.kernels[0].phases.pop_back();
+  manifest.kernels.push_back({"kernels/cpu.so", {{in_launch ? "turns" : "one_turn", 2}}, "src/tiny.cc"});
+  manifest.kernels.back().persistent = in_launch;
+  manifest.launches.insert(manifest.launches.begin() + 1, {2, {7, 2, 8}, "turn", {"add"}, 512, 4096});
+  manifest.repeats = {{1, 2, 32, in_launch}};
+  return manifest;
+}
+
 absl::Status WriteTinyBundle(const std::string& path, const std::string& shared_object, const Manifest& manifest,
                              const std::map<std::string, std::string>& more) {
   ASSIGN_OR_RETURN(const std::unique_ptr<BundleWriter> writer, BundleWriter::Create(path));

@@ -26,6 +26,10 @@ Manifest TinyDynamicManifest();
 // TinyManifest for 64 rows, and a second specialisation for 16 rows.
 Manifest TinySpecialisedManifest();
 
+// TinyManifest with a launch more, which repeats behind the first phase of k0: it adds b to two rows of t an iteration,
+// by 32 launches of `one_turn`, or by one of `turns`, which runs the iterations itself.
+Manifest TinyRepeatingManifest(bool in_launch);
+
 // `shared_object` becomes the entry kernels/cpu.so; `more` holds further entries by name.
 absl::Status WriteTinyBundle(const std::string& path, const std::string& shared_object, const Manifest& manifest,
                              const std::map<std::string, std::string>& more = {});
