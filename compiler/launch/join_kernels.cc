@@ -38,7 +38,7 @@ class Joiner {
     movement::Kernel& joined = joined_.kernel;
     const size_t first = joined.phases.size();
     for (const FusionKernel* kernel : run.kernels) {
-      std::vector<int> number = NumbersOf(*kernel);
+      std::vector<int> number = numbers_.at(kernel);  // what is no argument is another buffer at each place
       for (size_t b = 0; b < number.size(); ++b) {
         if (number[b] >= 0) continue;
         number[b] = static_cast<int>(joined.buffers.size());
@@ -84,7 +84,9 @@ class Joiner {
       }
       const auto place = memory_.places.find(arg.value);
       if (place != memory_.places.end() && place->second.loop >= 0) {
-        buffer.moves_with = phase_loop_of_.at(place->second.loop);
+        // Verify refuses a kernel with a value that moves with a loop which is not in it.
+        const auto loop = phase_loop_of_.find(place->second.loop);
+        buffer.moves_with = loop != phase_loop_of_.end() ? loop->second : static_cast<int>(phase_loop_of_.size());
       }
     }
     if (arg.pack >= 0) {
@@ -95,9 +97,6 @@ class Joiner {
     joined_.kernel.buffers.push_back(std::move(buffer));
     return next;
   }
-
-  // A kernel that runs at several places has buffers of its own at each, but for its arguments.
-  std::vector<int> NumbersOf(const FusionKernel& kernel) const { return numbers_.at(&kernel); }
 
   const LoopMemory& memory_;
   FusionKernel joined_;

@@ -113,6 +113,7 @@ TEST(JoinKernels, KernelsThatRunOnceStandBetweenLoops) {
   const absl::StatusOr<FusionKernel> joined = JoinKernels({once, loop}, body.memory, body.device);
   // `carried` moves with the loop, and the kernel that runs once reads it.
   EXPECT_FALSE(joined.ok());
+  EXPECT_FALSE(JoinKernels({once, {{&body.kernels[1]}}}, body.memory, body.device).ok()) << "the loop is not there";
   LoopMemory memory = body.memory;
   memory.places.erase(body.carried);
   const absl::StatusOr<FusionKernel> apart = JoinKernels({once, loop}, memory, body.device);
