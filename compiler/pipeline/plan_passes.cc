@@ -99,14 +99,14 @@ std::vector<SegmentView> ViewsOf(const Planned& planned) {
   return views;
 }
 
-// Import keeps no loop whose values would not be aligned (HasUnalignedLoops), but a pass may have changed their types.
+// Loops whose values would not be aligned have been written out (HasUnalignedLoops).
 absl::Status CheckAligned(const Planned& planned, const DeviceModel& device) {
   if (device.SharesHostMemory()) return absl::OkStatus();
   for (const auto& [v, place] : planned.loops.memory.places) {
-    if (place.loop < 0 || planned.loops.memory.SlotsOf(place).slot_bytes % kBufferAlignBytes == 0) continue;
-    return absl::FailedPreconditionError(absl::StrCat(
-        "value '", planned.graph.value(v).name, "' of a loop moves by ", planned.loops.memory.SlotsOf(place).slot_bytes,
-        " bytes, which kernels of ", device.kind, " cannot read; --disable-pass loops writes loops out"));
+    const int64_t bytes = planned.loops.memory.SlotsOf(place).slot_bytes;
+    if (place.loop < 0 || bytes % kBufferAlignBytes == 0) continue;
+    return absl::InternalError(absl::StrCat("value '", planned.graph.value(v).name, "' of a loop moves by ", bytes,
+                                            " bytes, which kernels of ", device.kind, " cannot read"));
   }
   return absl::OkStatus();
 }

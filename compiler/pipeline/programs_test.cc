@@ -194,6 +194,15 @@ TEST(PreparePrograms, OnOtherDevicesALoopIsKeptWhereItsValuesAreAligned) {
   const auto out = PreparePrograms(files, options, context);
   ASSERT_TRUE(out.ok()) << out.status();
   EXPECT_TRUE((*out)[0]->model.planned.loops.launches.empty());
+  // 16 numbers are a line, and half of one where they are stored as halves.
+  const ecg::Graph line = *ecg::Parse(absl::StrReplaceAll(kRecurrence, {{"64", "16"}}));
+  files.graph = &line;
+  for (const char* precision : {"fp32", "fp16"}) {
+    options.precision = precision;
+    const auto one = PreparePrograms(files, options, context);
+    ASSERT_TRUE(one.ok()) << one.status();
+    EXPECT_EQ((*one)[0]->model.planned.loops.launches.empty(), options.precision == "fp16");
+  }
 }
 
 }  // namespace
