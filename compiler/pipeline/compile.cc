@@ -166,15 +166,15 @@ absl::StatusOr<PlanReport> PlanOnly(const ModelFiles& files, const CompileOption
     compilation.launches = &launches;
     RETURN_IF_ERROR(RunPass(*FindPass("kernels"), &compilation));
     RETURN_IF_ERROR(AccountForKernels(&compilation));
-    std::vector<JoinedLaunch> joined;
-    Planned as_launched = planned;
+    std::string text = PlanText(planned);
     if (passes::MayJoinLaunches(compilation) && options.disabled_passes.count("join-launches") == 0) {
-      joined = JoinLaunches(*context.device, compilation.Units(), &as_launched, &launches);
+      const std::vector<JoinedLaunch> joined = JoinLaunches(*context.device, compilation.Units(), &planned, &launches);
       AccountForJoined(joined, static_cast<int64_t>(launches.size()), &accounts[i]);
+      text += InWords(joined);
     }
     clock.End();
     if (!label.empty()) absl::StrAppend(&report.text, i > 0 ? "\n" : "", "with ", label, ":\n");
-    report.text += absl::StrCat(PlanText(planned), InWords(joined));
+    report.text += text;
   }
   report.account = SumAccounts(names, accounts);
   return report;

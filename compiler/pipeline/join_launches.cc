@@ -34,7 +34,7 @@ class LaunchJoiner {
       std::vector<Item> more = group;
       more.push_back(item);
       const bool same = !group.empty() && item.subprogram >= 0 && item.subprogram == group.back().subprogram;
-      if (!same || !MayJoin(more).ok()) {
+      if (!same || !CheckLaunches(more).ok() || !CheckJoins(RunsOf(more), device_).ok()) {
         Take(group);
         more = {item};
       }
@@ -85,7 +85,8 @@ class LaunchJoiner {
     return runs;
   }
 
-  absl::Status MayJoin(const std::vector<Item>& group) const {
+  // A batch, launches beside each other and kernels of the host stay launches of their own.
+  absl::Status CheckLaunches(const std::vector<Item>& group) const {
     for (const Item& item : group) {
       for (size_t l = item.first; l < item.end; ++l) {
         if (!launches_[l].others.empty()) return absl::FailedPreconditionError("a launch is a batch");
@@ -95,12 +96,12 @@ class LaunchJoiner {
         }
       }
     }
-    return CheckJoins(RunsOf(group), device_);
+    return absl::OkStatus();
   }
 
   // A loop that is in no subprogram has to be faster as one launch.
   absl::StatusOr<FusionKernel> KernelOf(const std::vector<Item>& group) const {
-    RETURN_IF_ERROR(MayJoin(group));
+    RETURN_IF_ERROR(CheckLaunches(group));
     const std::vector<KernelRun> runs = RunsOf(group);
     ASSIGN_OR_RETURN(FusionKernel kernel, JoinKernels(runs, planned_.loops.memory, device_));
     RETURN_IF_ERROR(PlaceKernel(kernel.kernel, device_).backend->CheckSupported(kernel.kernel));
@@ -152,7 +153,6 @@ class LaunchJoiner {
       joined.barriers += kernel->kernel.TripsOf(range.first);
     }
     --joined.barriers;
-    joined.launch = out_.size();
     constexpr size_t kMostLabels = 3;
     const size_t all = labels.size();
     if (all > kMostLabels) labels.resize(kMostLabels);

@@ -14,7 +14,6 @@ namespace fusion {
 
 // Several launches that are one.
 struct JoinedLaunch {
-  size_t launch = 0;                  // its number now
   std::vector<size_t> fusion_blocks;  // in the order in which they run
   int64_t barriers = 0;               // of the device in a run
   int64_t loops = 0;                  // whose iterations it runs

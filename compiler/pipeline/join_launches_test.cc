@@ -86,7 +86,7 @@ TEST(JoinLaunches, ASubprogramIsOneLaunch) {
   const int64_t in_loop = static_cast<int64_t>(kernel.phase_loops[0].end - kernel.phase_loops[0].first);
   EXPECT_EQ(plan["joined_launches"][0]["barriers"],
             static_cast<int64_t>(kernel.BetweenBarriers().size()) - 1 + 7 * in_loop);
-  EXPECT_THAT(InWords({{0, {3, 4}, 19, 1}}), HasSubstr("19 barriers and the iterations of 1 loop: fusion blocks 3, 4"));
+  EXPECT_THAT(InWords({{{3, 4}, 19, 1}}), HasSubstr("19 barriers and the iterations of 1 loop: fusion blocks 3, 4"));
 }
 
 }  // namespace

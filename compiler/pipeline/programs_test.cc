@@ -132,18 +132,21 @@ constexpr char kRecurrence[] = R"(graph g(%h0: f32[1, 64], %xs: f32[8, 1, 64], %
   return %last, %all
 })";
 
+// `width`: of a state, instead of 64.
 absl::StatusOr<PreparedPrograms> PrepareRecurrence(const DeviceModel& device, const std::set<std::string>& disabled,
-                                                   const std::string& planner = "dnnfusion") {
-  static const ecg::Graph* const graph = new ecg::Graph(*ecg::Parse(kRecurrence));
+                                                   const std::string& planner = "dnnfusion", int width = 64,
+                                                   const std::string& precision = "fp32") {
+  const ecg::Graph graph = *ecg::Parse(absl::StrReplaceAll(kRecurrence, {{"64", absl::StrCat(width)}}));
   ModelOracle oracle;
   CompileContext context;
   context.device = &device;
   context.oracle = &oracle;
   ModelFiles files;
-  files.graph = graph;
+  files.graph = &graph;
   CompileOptions options;
   options.target = device.kind;
   options.planner = planner;
+  options.precision = precision;
   options.disabled_passes = disabled;
   return PreparePrograms(files, options, context);
 }
@@ -176,33 +179,18 @@ TEST(PreparePrograms, LoopsAreWrittenOutWhereTheyAreDisabled) {
   }
 }
 
-// A state of 5 elements is no whole number of lines, so that a device whose kernels count on alignment has no loop.
+// A state of 5 elements is no whole number of lines, so that a device whose kernels count on alignment has no loop. 16
+// numbers are a line, and half of one where they are stored as halves.
 TEST(PreparePrograms, OnOtherDevicesALoopIsKeptWhereItsValuesAreAligned) {
-  const auto kept = PrepareRecurrence(testing::OpenClTestDevice(4, 1), {});
-  ASSERT_TRUE(kept.ok()) << kept.status();
-  EXPECT_EQ((*kept)[0]->model.planned.loops.launches.size(), 1u);
-  const ecg::Graph narrow = *ecg::Parse(absl::StrReplaceAll(kRecurrence, {{"64", "5"}}));
-  const DeviceModel device = testing::OpenClTestDevice(4, 1);
-  ModelOracle oracle;
-  CompileContext context;
-  context.device = &device;
-  context.oracle = &oracle;
-  CompileOptions options;
-  options.target = device.kind;
-  ModelFiles files;
-  files.graph = &narrow;
-  const auto out = PreparePrograms(files, options, context);
-  ASSERT_TRUE(out.ok()) << out.status();
-  EXPECT_TRUE((*out)[0]->model.planned.loops.launches.empty());
-  // 16 numbers are a line, and half of one where they are stored as halves.
-  const ecg::Graph line = *ecg::Parse(absl::StrReplaceAll(kRecurrence, {{"64", "16"}}));
-  files.graph = &line;
-  for (const char* precision : {"fp32", "fp16"}) {
-    options.precision = precision;
-    const auto one = PreparePrograms(files, options, context);
-    ASSERT_TRUE(one.ok()) << one.status();
-    EXPECT_EQ((*one)[0]->model.planned.loops.launches.empty(), options.precision == "fp16");
-  }
+  const auto loops = [](int width, const std::string& precision) -> size_t {
+    const auto programs = PrepareRecurrence(testing::OpenClTestDevice(4, 1), {}, "dnnfusion", width, precision);
+    EXPECT_TRUE(programs.ok()) << programs.status();
+    return programs.ok() ? (*programs)[0]->model.planned.loops.launches.size() : 99;
+  };
+  EXPECT_EQ(loops(64, "fp32"), 1u);
+  EXPECT_EQ(loops(5, "fp32"), 0u);
+  EXPECT_EQ(loops(16, "fp32"), 1u);
+  EXPECT_EQ(loops(16, "fp16"), 0u);
 }
 
 }  // namespace

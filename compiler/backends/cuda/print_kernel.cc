@@ -88,7 +88,7 @@ void PrintTogether(const movement::Kernel& kernel, const DeviceModel& device, te
       out->Line("if (iteration > 0) SYNC_DEVICE");
       for (size_t b = 0; b < kernel.buffers.size(); ++b) {
         if (kernel.buffers[b].moves_with != loop - kernel.phase_loops.data()) continue;
-        const std::string pointer = text::PointerType(kernel.buffers[b], /*reads_only=*/false);
+        const std::string pointer = text::PointerType(kernel.buffers[b], /*read_only=*/false);
         out->Line(Declaration(pointer, b, absl::StrCat("m", b, "[iteration]")));
       }
     }
@@ -131,7 +131,7 @@ std::string PrintKernel(const movement::Kernel& kernel, const std::string& symbo
       const bool shared = may_alias.count(static_cast<int>(b)) > 0 ||
                           (kernel.persistent && (is_written || (loops && !buffer.is_constant)));
       if (buffer.moves_with >= 0) {
-        parameters.push_back(absl::StrCat(text::PointerType(buffer, false), " const* __restrict__ m", b));
+        parameters.push_back(absl::StrCat(text::PointerType(buffer, /*read_only=*/false), " const* __restrict__ m", b));
         continue;  // declared in its loop
       }
       parameters.push_back(absl::StrCat(pointer, shared ? " m" : " __restrict__ m", b));

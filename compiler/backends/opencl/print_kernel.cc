@@ -72,10 +72,15 @@ void PrintBeside(const movement::Kernel& kernel, Phases phases, const DeviceMode
   }
 }
 
-// A run of a phase's tasks.
-int64_t TasksOfTicket(const movement::Phase& phase, const DeviceModel& device) {
+// The tickets of a phase, each for a run of its tasks.
+struct Tickets {
+  int64_t count = 0;
+  int64_t tasks = 1;  // of each but the last
+};
+Tickets TicketsOf(const movement::Phase& phase, const DeviceModel& device) {
   const int64_t most = int64_t{kTicketsPerGroup} * device.persistent_groups;
-  return std::max<int64_t>(1, (phase.tasks() + most - 1) / most);
+  const int64_t tasks = std::max<int64_t>(1, (phase.tasks() + most - 1) / most);
+  return {(phase.tasks() + tasks - 1) / tasks, tasks};
 }
 
 // Prints all phases in one function (a persistent kernel), for work-groups of one work-item. Work is handed out as
@@ -89,9 +94,8 @@ void PrintPersistent(const movement::Kernel& kernel, const DeviceModel& device, 
   size_t p = 0;
   const auto print_phase = [&](const std::string& first, bool waits, int64_t taken) -> int64_t {
     const movement::Phase& phase = kernel.phases[p];
-    const int64_t tasks = phase.tasks();
-    if (tasks == 0) return 0;
-    const int64_t each = TasksOfTicket(phase, device), own = (tasks + each - 1) / each;
+    const auto [own, each] = TicketsOf(phase, device);
+    if (own == 0) return 0;
     // `first` tickets come before the loop's iteration, `taken` more before this phase.
     const auto after = [&](int64_t count) {
       return first.empty() ? absl::StrCat(count) : absl::StrCat(first, " + ", count);
@@ -101,7 +105,7 @@ void PrintPersistent(const movement::Kernel& kernel, const DeviceModel& device, 
     out->Open(absl::StrCat("for (int ticket; (ticket = next_ticket(tickets, ", end, ")) < ", end, ";)"));
     out->Open(absl::StrCat("for (i64 task = (ticket - ",
                            first.empty() ? after(taken) : absl::StrCat("(", after(taken), ")"), ") * ", each,
-                           "L, end = min(task + ", each, "L, ", tasks, "L); task < end; ++task)"));
+                           "L, end = min(task + ", each, "L, ", phase.tasks(), "L); task < end; ++task)"));
     PrintTask(kernel, phase, device, out);
     out->Close();
     out->Line("TICKET_DONE");
@@ -116,10 +120,7 @@ void PrintPersistent(const movement::Kernel& kernel, const DeviceModel& device, 
       continue;
     }
     int64_t in_iteration = 0;
-    for (size_t q = loop->first; q < loop->end; ++q) {
-      const int64_t tasks = kernel.phases[q].tasks(), each = TasksOfTicket(kernel.phases[q], device);
-      in_iteration += (tasks + each - 1) / each;
-    }
+    for (size_t q = loop->first; q < loop->end; ++q) in_iteration += TicketsOf(kernel.phases[q], device).count;
     out->Open(absl::StrCat("for (int iteration = 0; iteration < ", loop->trips, "; ++iteration)"));
     out->Line(absl::StrCat("const int before = ", tickets, " + iteration * ", in_iteration, ";"));
     for (size_t b = 0; b < kernel.buffers.size(); ++b) {

@@ -1,16 +1,11 @@
 #include "tests/fuzz/graphs/random_experts.h"
 
-#include <algorithm>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "compiler/ops/registry/infer_types.h"
-#include "compiler/ops/registry/op_def.h"
-#include "runtime/base/check.h"
-#include "tests/fuzz/graphs/drawing.h"
-#include "tests/fuzz/graphs/mild_values.h"
+#include "tests/fuzz/graphs/mild_graph.h"
 
 namespace fusion::fuzz {
 namespace {
@@ -18,9 +13,9 @@ namespace {
 using ecg::ValueId;
 using Ints = std::vector<int64_t>;
 
-class Generator {
+class Generator : private MildGraph {
  public:
-  explicit Generator(uint64_t seed) : draw_(seed, GraphLimits()) {}
+  explicit Generator(uint64_t seed) : MildGraph(seed) {}
 
   ecg::Graph Make() {
     const bool large = draw_.Chance(0.15);  // more weights than a core's caches hold
@@ -40,8 +35,6 @@ class Generator {
   }
 
  private:
-  const fusion::Shape& Shape(ValueId value) const { return graph_.value(value).type.shape; }
-
   // The expert of each token, or several of them; some count from the end.
   void AddPicks() {
     picks_ = tokens_ * chosen_;
@@ -58,18 +51,8 @@ class Generator {
                               Tensor::From<int64_t>(DType::kI64, {static_cast<int64_t>(extents.size())}, extents));
   }
 
-  // A name says what the data are, so two inputs of one name would be one.
-  ValueId NewInput(const fusion::Shape& shape) {
-    for (;;) {
-      const std::string name = MildName(shape, &draw_);
-      const bool taken = std::any_of(graph_.values().begin(), graph_.values().end(),
-                                     [&](const ecg::Value& value) { return value.name == name; });
-      if (!taken) return graph_.AddInput(name, {DType::kF32, shape});
-    }
-  }
-
   ValueId Weights(const fusion::Shape& shape) {
-    if (draw_.Chance(0.7)) return graph_.AddConstant(NewName("c"), MildConstant(shape, &draw_));
+    if (draw_.Chance(0.7)) return NewConstant(shape);
     return NewInput(shape);
   }
 
@@ -114,20 +97,6 @@ class Generator {
     return Add("ReduceSum", {by_token, ShapeOf({1})}, keep);
   }
 
-  std::string NewName(const char* kind) const { return absl::StrCat(kind, graph_.values().size()); }
-
-  ValueId Add(const std::string& op, std::vector<ValueId> inputs, const ecg::Attributes& attrs = {}) {
-    std::vector<const ecg::Value*> operands;
-    for (const ValueId v : inputs) operands.push_back(&graph_.value(v));
-    const std::string name;
-    const auto types = ops::InferTypes(ops::OpContext(op, name, attrs, operands), 1);
-    FUSION_CHECK(types.ok(), "drawn shapes of experts fit");
-    const ecg::NodeId node = graph_.AddNode(op, "", std::move(inputs), attrs, *types, {NewName("v")});
-    return graph_.node(node).outputs[0];
-  }
-
-  Drawing draw_;
-  ecg::Graph graph_;
   int64_t experts_ = 1, chosen_ = 1, tokens_ = 1, rows_ = 1;
   int64_t picks_ = 1;  // tokens · chosen
   ValueId ids_ = ecg::kNone;

@@ -1,17 +1,12 @@
 #include "tests/fuzz/graphs/random_recurrence.h"
 
-#include <algorithm>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "compiler/ops/control/loop.h"
-#include "compiler/ops/registry/infer_types.h"
-#include "compiler/ops/registry/op_def.h"
-#include "runtime/base/check.h"
-#include "tests/fuzz/graphs/drawing.h"
-#include "tests/fuzz/graphs/mild_values.h"
+#include "tests/fuzz/graphs/mild_graph.h"
 
 namespace fusion::fuzz {
 namespace {
@@ -19,9 +14,9 @@ namespace {
 using ecg::ValueId;
 using Ints = std::vector<int64_t>;
 
-class Generator {
+class Generator : private MildGraph {
  public:
-  explicit Generator(uint64_t seed) : draw_(seed, GraphLimits()) {}
+  explicit Generator(uint64_t seed) : MildGraph(seed) {}
 
   ecg::Graph Make() {
     rows_ = draw_.OneOf(Ints{1, 1, 2, 4});
@@ -42,19 +37,6 @@ class Generator {
   }
 
  private:
-  const fusion::Shape& Shape(ValueId value) const { return graph_.value(value).type.shape; }
-
-  // A name says what the data are, so two inputs of one name would be one.
-  ValueId NewInput(const fusion::Shape& shape) {
-    for (;;) {
-      const std::string name = MildName(shape, &draw_);
-      const bool taken = std::any_of(graph_.values().begin(), graph_.values().end(),
-                                     [&](const ecg::Value& value) { return value.name == name; });
-      if (!taken) return graph_.AddInput(name, {DType::kF32, shape});
-    }
-  }
-  ValueId Weights(const fusion::Shape& shape) { return graph_.AddConstant(NewName("c"), MildConstant(shape, &draw_)); }
-
   // The last states, and behind them what is stacked, of shape [trips, rows, width].
   std::vector<ValueId> AddLoop(ValueId scanned) {
     ops::LoopForm form;
@@ -89,7 +71,7 @@ class Generator {
     const ValueId x = draw_.Chance(0.6) ? pool.back() : draw_.OneOf(pool), y = draw_.OneOf(pool);
     switch (draw_.OneOf(Ints{0, 0, 1, 2, 3, 4, 5, 6})) {
       case 0:
-        return Add("MatMul", {x, Weights({width_, width_})});
+        return Add("MatMul", {x, NewConstant({width_, width_})});
       case 1:
         return Add("Add", {x, y});
       case 2:
@@ -98,7 +80,7 @@ class Generator {
         ecg::Attributes last;
         last.Set("axis", int64_t{-1});
         const ValueId both = Add("Concat", {x, y}, last);
-        return Add("MatMul", {both, Weights({2 * width_, width_})});
+        return Add("MatMul", {both, NewConstant({2 * width_, width_})});
       }
       case 4: {
         ecg::Attributes last;
@@ -111,36 +93,16 @@ class Generator {
         return Add("Sub", {x, mean});
       }
       default:
-        return Add("Tanh", {Add("Add", {x, Weights({width_})})});
+        return Add("Tanh", {Add("Add", {x, NewConstant({width_})})});
     }
   }
 
   // Outside of loops.
   ValueId AddMap(ValueId x) {
-    if (draw_.Chance(0.4)) return Add("MatMul", {x, Weights({width_, width_})});
-    return draw_.Chance(0.5) ? Add("Tanh", {x}) : Add("Mul", {x, Weights({width_})});
+    if (draw_.Chance(0.4)) return Add("MatMul", {x, NewConstant({width_, width_})});
+    return draw_.Chance(0.5) ? Add("Tanh", {x}) : Add("Mul", {x, NewConstant({width_})});
   }
 
-  std::string NewName(const char* kind) const { return absl::StrCat(kind, graph_.values().size()); }
-
-  std::vector<ValueId> AddAll(const std::string& op, std::vector<ValueId> inputs, const ecg::Attributes& attrs,
-                              size_t results) {
-    std::vector<const ecg::Value*> operands;
-    for (const ValueId v : inputs) operands.push_back(&graph_.value(v));
-    const std::string name;
-    const auto types = ops::InferTypes(ops::OpContext(op, name, attrs, operands), static_cast<int>(results));
-    FUSION_CHECK(types.ok(), "drawn shapes of recurrences fit");
-    std::vector<std::string> names;
-    for (size_t i = 0; i < types->size(); ++i)
-      names.push_back(absl::StrCat(NewName("v"), i == 0 ? "" : absl::StrCat("_", i)));
-    return graph_.node(graph_.AddNode(op, "", std::move(inputs), attrs, *types, names)).outputs;
-  }
-  ValueId Add(const std::string& op, std::vector<ValueId> inputs, const ecg::Attributes& attrs = {}) {
-    return AddAll(op, std::move(inputs), attrs, 1)[0];
-  }
-
-  Drawing draw_;
-  ecg::Graph graph_;
   int64_t rows_ = 1, width_ = 16, trips_ = 4;
   int64_t loops_ = 1;  // the next one's number
 };
