@@ -257,7 +257,8 @@ void AddPlanFlags(CompilationFlags* flags, std::vector<Option>* options) {
        "a kernel for each; fusion_stitching, memory-intensive operators in large kernels; power_fusion, kernels that "
        "move the fewest bytes; xla_like and tvm_like, the fixed rules of other compilers, to compare with; souffle and "
        "souffle-paper, one program that is cut where the price or the "
-       "paper's rule says so; auto, the fastest of all that a worker measured. Default: auto for a processor, "
+       "paper's rule says so; graph_turbo, dnnfusion's kernels in chains that stay in a core's cache; auto, the "
+       "fastest of all that a worker measured. Default: auto for a processor, "
        "dnnfusion for other targets and where nothing is tuned",
        &flags->planner});
   options->push_back(

@@ -8,7 +8,9 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "compiler/backends/instructions.h"
+#include "compiler/backends/kernel_resources.h"
 #include "compiler/cost/device_model.h"
 #include "compiler/movement/kernel.h"
 
@@ -48,6 +50,12 @@ class Backend {
 
   // How many of the device's units a run uses that asks for `threads`.
   virtual int Units(int threads, const DeviceModel& device) const = 0;
+
+  // Returns what each function of a binary takes of the device, by its symbol; nothing where a binary does not say.
+  // Fails with INVALID_ARGUMENT where it is none of this device's.
+  virtual absl::StatusOr<ResourcesBySymbol> ResourcesOf(const std::string& /*binary*/) const {
+    return ResourcesBySymbol();
+  }
 
   virtual const char* SourceExtension() const = 0;  // "cc"
   virtual const char* BinaryExtension() const = 0;  // "so"

@@ -131,7 +131,8 @@ std::string WeightTable(const WeightsAccount& weights) {
   return absl::StrCat(html, row("in the bundle", weights.bundle_bytes), "</table>\n");
 }
 
-// The kernel according to the fusion block's account: "128 tasks, 2 phases, occupancy 38% (registers)".
+// The kernel according to the fusion block's account, and what its binary says: "128 tasks, 2 phases, occupancy 38%
+// (registers)".
 std::string AccountInWords(const json& fusion_block) {
   std::vector<std::string> words;
   const auto count = [&](const char* key, const char* what, int64_t least) {
@@ -142,7 +143,7 @@ std::string AccountInWords(const json& fusion_block) {
   };
   count("tasks", "task", 1);
   count("phases", "phase", 2);
-  const json occupancy = fusion_block.value("occupancy", json());
+  const json occupancy = fusion_block.value(fusion_block.contains("built") ? "built" : "occupancy", json());
   const json share = occupancy.is_object() ? occupancy.value("share", json()) : json();
   if (share.is_number()) {
     words.push_back(absl::StrFormat("occupancy %.0f%% (%s)", 100 * share.get<double>(), Text(occupancy, "limit")));

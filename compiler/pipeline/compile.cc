@@ -8,6 +8,7 @@
 #include "absl/strings/str_join.h"
 #include "compiler/api/specialisations.h"
 #include "compiler/bundle/emit.h"
+#include "compiler/pipeline/built_resources.h"
 #include "compiler/pipeline/bundle_parts.h"
 #include "compiler/pipeline/bundle_passes.h"
 #include "compiler/pipeline/compile_program.h"
@@ -77,8 +78,20 @@ absl::Status Write(const CompileJob& job, const PreparedPrograms& programs, cons
   return WriteBundle(out, texts, binaries, BundleHead(job.files, job.options, device), job.bundle_path, account);
 }
 
-absl::StatusOr<CompileAccount> BuildAlone(const CompileJob& job, const PreparedPrograms& programs,
+// Adds what was built to the accounts of the programs, whose kernels' texts begin at `place`.
+void NoteBuilt(const KernelTexts& texts, const std::vector<std::string>& binaries,
+               std::vector<KernelTexts::Place>::const_iterator place, const DeviceModel& device,
+               PreparedPrograms* programs) {
+  for (const auto& program : *programs) {
+    Prepared& model = program->model;
+    AccountForBuilt(model.launches, texts, place, binaries, device, &model.account);
+    place += static_cast<std::ptrdiff_t>(model.launches.size());
+  }
+}
+
+absl::StatusOr<CompileAccount> BuildAlone(const CompileJob& job, PreparedPrograms* prepared,
                                           const CompileContext& context) {
+  const PreparedPrograms& programs = *prepared;
   std::vector<const FusionKernel*> kernels;
   AppendKernels(programs, &kernels);
   const KernelTexts texts = PrintKernels(kernels, *context.device);
@@ -88,6 +101,8 @@ absl::StatusOr<CompileAccount> BuildAlone(const CompileJob& job, const PreparedP
   RETURN_IF_ERROR(
       clock.Begin("build", absl::StrCat(texts.distinct, " distinct kernels in ", texts.files.size(), " files")));
   ASSIGN_OR_RETURN(const std::vector<std::string> binaries, BuildTexts(texts, context.toolchain));
+  NoteBuilt(texts, binaries, texts.places.begin(), *context.device, prepared);
+  account.plan_json = SumAccounts(programs).plan_json;
   RETURN_IF_ERROR(clock.Begin("write", "packing weights"));
   RETURN_IF_ERROR(Write(job, programs, texts, binaries, texts.places.begin(), *context.device, &account));
   clock.End();
@@ -99,8 +114,8 @@ absl::StatusOr<CompileAccount> BuildAlone(const CompileJob& job, const PreparedP
 absl::StatusOr<CompileAccount> Compile(const ModelFiles& files, const CompileOptions& options,
                                        const CompileContext& context, const std::string& bundle_path) {
   if (RunsWholePrograms(context)) return CompileProgram(files, options, context, bundle_path);
-  ASSIGN_OR_RETURN(const PreparedPrograms programs, PreparePrograms(files, options, context));
-  return BuildAlone({files, options, bundle_path}, programs, context);
+  ASSIGN_OR_RETURN(PreparedPrograms programs, PreparePrograms(files, options, context));
+  return BuildAlone({files, options, bundle_path}, &programs, context);
 }
 
 std::vector<absl::StatusOr<CompileAccount>> CompileMany(const std::vector<CompileJob>& jobs,
@@ -128,12 +143,13 @@ std::vector<absl::StatusOr<CompileAccount>> CompileMany(const std::vector<Compil
     }
     if (!binaries.ok()) {
       // Some text did not build. Building each job alone lets each fail or succeed on its own.
-      results.push_back(BuildAlone(jobs[j], *models[j], context));
+      results.push_back(BuildAlone(jobs[j], &*models[j], context));
       continue;
     }
+    const auto place = texts.places.begin() + first[j];
+    NoteBuilt(texts, *binaries, place, *context.device, &*models[j]);
     CompileAccount account = SumAccounts(*models[j]);
-    const absl::Status written =
-        Write(jobs[j], *models[j], texts, *binaries, texts.places.begin() + first[j], *context.device, &account);
+    const absl::Status written = Write(jobs[j], *models[j], texts, *binaries, place, *context.device, &account);
     results.push_back(written.ok() ? absl::StatusOr<CompileAccount>(std::move(account)) : written);
   }
   return results;

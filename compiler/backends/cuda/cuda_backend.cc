@@ -2,6 +2,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "compiler/backends/cuda/cubin_resources.h"
 #include "compiler/backends/cuda/prelude.h"
 #include "compiler/backends/cuda/print_kernel.h"
 #include "compiler/movement/work_groups.h"
@@ -44,6 +45,10 @@ class Cuda : public Backend {
 
   // The device distributes the tasks.
   int Units(int, const DeviceModel& device) const override { return device.parallel_units; }
+
+  absl::StatusOr<ResourcesBySymbol> ResourcesOf(const std::string& binary) const override {
+    return ResourcesOfCubin(binary);
+  }
 
   const char* SourceExtension() const override { return "cu"; }
   const char* BinaryExtension() const override { return "cubin"; }

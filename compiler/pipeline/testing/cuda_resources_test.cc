@@ -1,12 +1,10 @@
 // Checks the resources that ptxas gives the kernels of products: none may spill registers to memory. Needs NVRTC but no
 // GPU.
-#include <elf.h>
 #include <gtest/gtest.h>
-
-#include <cstring>
 
 #include "absl/strings/str_cat.h"
 #include "compiler/backends/backend.h"
+#include "compiler/backends/cuda/cubin_resources.h"
 #include "compiler/backends/cuda/toolchain/nvrtc_toolchain.h"
 #include "compiler/cost/stored_devices.h"
 #include "compiler/movement/print.h"
@@ -18,42 +16,6 @@ namespace {
 
 using Ints = std::vector<int64_t>;
 
-struct Resources {
-  uint32_t registers = 0, frame_bytes = 0;  // of a thread; spilled registers lie in the frame
-};
-
-template <typename T>
-T At(const std::string& bytes, size_t offset) {
-  T value;
-  memcpy(&value, bytes.data() + offset, sizeof value);
-  return value;
-}
-
-// Reads a cubin with one kernel. The attributes EIATTR_REGCOUNT and EIATTR_FRAME_SIZE are in its section .nv.info, each
-// as a format, a number, a size of 8, the symbol and the value. Returns the largest values, because functions that the
-// kernel calls count too.
-Resources ResourcesOf(const std::string& cubin) {
-  constexpr uint8_t kSizedValue = 0x04, kFrameSize = 0x11, kRegisterCount = 0x2f;
-  Resources resources;
-  const auto head = At<Elf64_Ehdr>(cubin, 0);
-  const auto section = [&](size_t s) { return At<Elf64_Shdr>(cubin, head.e_shoff + s * sizeof(Elf64_Shdr)); };
-  for (size_t s = 0; s < head.e_shnum; ++s) {
-    const Elf64_Shdr info = section(s);
-    if (strcmp(cubin.data() + section(head.e_shstrndx).sh_offset + info.sh_name, ".nv.info") != 0) continue;
-    for (size_t at = info.sh_offset; at + 4 <= info.sh_offset + info.sh_size;) {
-      const auto format = At<uint8_t>(cubin, at), attribute = At<uint8_t>(cubin, at + 1);
-      const size_t size = format == kSizedValue ? At<uint16_t>(cubin, at + 2) : 0;
-      if (size == 8) {
-        const auto value = At<uint32_t>(cubin, at + 8);
-        if (attribute == kRegisterCount) resources.registers = std::max(resources.registers, value);
-        if (attribute == kFrameSize) resources.frame_bytes = std::max(resources.frame_bytes, value);
-      }
-      at += 4 + size;
-    }
-  }
-  return resources;
-}
-
 GraphMaker Convolution(const Shape& x, const Shape& w, Ints pads, Ints strides) {
   GraphMaker g;
   g.Out(g.Op("Conv", {g.In(x), g.Weight(w), g.Weight({w[0]})},
@@ -64,7 +26,7 @@ GraphMaker Convolution(const Shape& x, const Shape& w, Ints pads, Ints strides) 
 // Builds the graph as one kernel, by a toolchain with NVRTC.
 struct Built {
   FusionKernel kernel;
-  Resources resources;
+  KernelResources resources;  // the largest of all functions
 };
 
 absl::StatusOr<Built> BuildOneKernel(const ecg::Graph& graph, const FusionBlock& fusion_block, const DeviceModel& device,
@@ -74,7 +36,11 @@ absl::StatusOr<Built> BuildOneKernel(const ecg::Graph& graph, const FusionBlock&
   const Backend* backend = FindBackend("cuda");
   const std::string text = backend->Preamble({}, device) + backend->PrintKernel(built.kernel.kernel, "k", device);
   ASSIGN_OR_RETURN(const std::vector<std::string> cubins, nvrtc->Build({{"cuda", device.march, text}}, nullptr));
-  built.resources = ResourcesOf(cubins[0]);
+  ASSIGN_OR_RETURN(const ResourcesBySymbol functions, ResourcesOfCubin(cubins[0]));
+  for (const auto& [symbol, takes] : functions) {
+    built.resources.registers = std::max(built.resources.registers, takes.registers);
+    built.resources.frame_bytes = std::max(built.resources.frame_bytes, takes.frame_bytes);
+  }
   return built;
 }
 

@@ -2,6 +2,7 @@
 #include "compiler/plan/planners/auto/auto.h"
 #include "compiler/plan/planners/dnnfusion/dnnfusion.h"
 #include "compiler/plan/planners/fusion_stitching/fusion_stitching.h"
+#include "compiler/plan/planners/graph_turbo/graph_turbo.h"
 #include "compiler/plan/planners/none/none.h"
 #include "compiler/plan/planners/power_fusion/power_fusion.h"
 #include "compiler/plan/planners/souffle/souffle.h"
@@ -23,6 +24,7 @@ const std::vector<const Planner*>& Planners() {
       PowerFusionPlanner(),
       SoufflePlanner(),
       SoufflePaperPlanner(),
+      GraphTurboPlanner(),
   };
   return *kList;
 }

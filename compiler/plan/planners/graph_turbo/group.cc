@@ -20,7 +20,8 @@ namespace {
 
 class Grouper {
  public:
-  Grouper(const OpGraph& graph, const SplitLimits& limits) : graph_(graph), limits_(limits) {
+  Grouper(const OpGraph& graph, const SplitLimits& limits, const GroupRules& rules)
+      : graph_(graph), limits_(limits), rules_(rules) {
     for (int op = 0; op < static_cast<int>(graph.ops.size()); ++op) {
       vertices_[op] = {SubGraph{{op}}, std::nullopt};
       vertices_[op].best = BestSplit(SplitInfo(graph, vertices_[op].sub_graph, limits));
@@ -129,7 +130,7 @@ class Grouper {
 
   bool MergeByRuleOne(const char* pattern, int first, int second) {
     const auto &a = vertices_.at(first).best, &b = vertices_.at(second).best;
-    if (!a || !b || b->f < a->f) return false;
+    if (!a || !b || (!rules_.wherever_fits && b->f < a->f)) return false;
     const int64_t f_first = a->f, f_second = b->f;
     return Merge(pattern, {first, second}, [&](int64_t f) { return RuleOne(f_first, f_second, f); });
   }
@@ -149,7 +150,7 @@ class Grouper {
     if (!tried_.insert(merged.sub_graph.ops).second) return false;
     if (OutputsOf(graph_, merged.sub_graph).size() != 1) return false;
     merged.best = BestSplit(SplitInfo(graph_, merged.sub_graph, limits_));
-    if (!merged.best || !rule(merged.best->f)) return false;
+    if (!merged.best || (!rules_.wherever_fits && !rule(merged.best->f))) return false;
     merges_.push_back(absl::StrCat(text, ", f ", merged.best->f));
     for (const int part : parts) vertices_.erase(part);
     for (const int op : merged.sub_graph.ops) vertex_of_[op] = parts.back();
@@ -177,6 +178,7 @@ class Grouper {
 
   const OpGraph& graph_;
   const SplitLimits& limits_;
+  const GroupRules rules_;
   Vertices vertices_;
   std::vector<int> vertex_of_;  // by operator
   std::set<std::vector<int>> tried_;
@@ -185,6 +187,8 @@ class Grouper {
 
 }  // namespace
 
-Grouping GroupSubGraphs(const OpGraph& graph, const SplitLimits& limits) { return Grouper(graph, limits).Run(); }
+Grouping GroupSubGraphs(const OpGraph& graph, const SplitLimits& limits, const GroupRules& rules) {
+  return Grouper(graph, limits, rules).Run();
+}
 
 }  // namespace fusion::graph_turbo

@@ -35,7 +35,14 @@ struct Grouping {
   std::vector<std::string> merges;
 };
 
-Grouping GroupSubGraphs(const OpGraph& graph, const SplitLimits& limits);
+struct GroupRules {
+  // Beyond the paper: sub-graphs become one wherever an instance of it fits, whatever f is. Instances may then run at
+  // different rates, two rows of a stage for one of the next, which has half as many, and be smaller than either alone
+  // would need.
+  bool wherever_fits = false;
+};
+
+Grouping GroupSubGraphs(const OpGraph& graph, const SplitLimits& limits, const GroupRules& rules = {});
 
 // Rule (i) and rule (ii) on splitting factors.
 bool RuleOne(int64_t f_first, int64_t f_second, int64_t f_merged);

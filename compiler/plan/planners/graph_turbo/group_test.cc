@@ -33,6 +33,18 @@ TEST(Group, StagesThatDownSampleStayApart) {
   EXPECT_TRUE(grouping.merges.empty());
 }
 
+// Two rows of %a for one of %b: eight instances of one image each, where %b alone would have four.
+TEST(Group, StagesThatDownSampleShareInstancesWhereverTheyFit) {
+  const OpGraph graph = OpGraphFromText(R"(graph g(%x: f32[8, 4, 8, 8]) {
+    %w: f32[4, 4, 1, 1] = const #0000000000000000
+    %a: f32[8, 4, 8, 8] = Conv(%x, %w)
+    %b: f32[8, 4, 4, 4] = MaxPool(%a) {kernel_shape = ints[2, 2], strides = ints[2, 2]}
+    return %b
+  })");
+  EXPECT_THAT(FactorsOf(GroupSubGraphs(graph, {3000, 1.25})), ElementsAre(8, 4));
+  EXPECT_THAT(FactorsOf(GroupSubGraphs(graph, {3000, 1.25}, GroupRules{.wherever_fits = true})), ElementsAre(8));
+}
+
 // Figure 5: the convolution block (three layers, a shortcut with a layer of its own) and the identity block.
 constexpr char kBlocks[] = R"(graph blocks(%x: f32[8, 4, 4, 4]) {
   %w: f32[4, 4, 1, 1] = const #0000000000000000
