@@ -184,6 +184,20 @@ class DepthFirst {
     return std::binary_search(piece.fusion_block.nodes.begin(), piece.fusion_block.nodes.end(), node);
   }
 
+  static const std::string& FormOf(const Piece& piece) { return piece.fusion_block.directives[0].alternative; }
+
+  // Returns the kernel of the fewest nodes that was compared with its layers and would have joined these two; null
+  // where there is none.
+  const Piece* SmallestTried(const Decision& decision) const {
+    const Piece* smallest = nullptr;
+    for (const auto& [layers, piece] : pieces_) {
+      if (!piece.asked || !Holds(piece, decision.producer) || !Holds(piece, decision.consumer)) continue;
+      if (smallest == nullptr || piece.fusion_block.nodes.size() < smallest->fusion_block.nodes.size())
+        smallest = &piece;
+    }
+    return smallest;
+  }
+
   absl::StatusOr<FusionPlan> Finish(const std::vector<Piece*>& chosen) {
     std::vector<const Piece*> piece_of(graph_.nodes().size(), nullptr);
     std::vector<FusionBlock> fusion_blocks;
@@ -198,13 +212,20 @@ class DepthFirst {
     if (!ordered) return absl::InternalError("kernels that run depth first wait for each other");
     for (Decision& decision : plan_.decisions) {
       const Piece* piece = piece_of[static_cast<size_t>(decision.producer)];
-      if (decision.fused || piece == nullptr || piece != piece_of[static_cast<size_t>(decision.consumer)]) continue;
-      decision.fused = true;
+      const bool joined = piece != nullptr && piece == piece_of[static_cast<size_t>(decision.consumer)];
+      if (decision.fused) continue;
+      if (!joined) piece = SmallestTried(decision);
+      if (piece == nullptr) continue;
+      decision.fused = joined;
       decision.basis = Basis::kLatency;
       decision.fused_ns = piece->fused_ns, decision.separate_ns = piece->apart_ns;
       decision.source = piece->source;
-      decision.reason = absl::StrFormat("depth first (%s), since it leaves the core's own cache otherwise",
-                                        piece->fusion_block.directives[0].alternative);
+      decision.reason =
+          joined ? absl::StrCat("depth first (", FormOf(*piece), "), since it leaves the core's own cache otherwise")
+          : piece->refused ? "a kernel that runs them depth first failed when it was measured"
+                           : absl::StrFormat("depth first (%s) %d layers take %.1f us against %.1f us (%s)",
+                                             FormOf(*piece), LayersOf(*piece).size(), piece->fused_ns / 1e3,
+                                             piece->apart_ns / 1e3, LatencySourceName(piece->source));
     }
     plan_.fusion_blocks = *std::move(ordered);
     return std::move(plan_);

@@ -120,7 +120,13 @@ TEST_F(GraphTurbo, AMeasurementDecides) {
   EXPECT_THAT(FusionBlockNames(graph_, Plan()), ElementsAre("a+b+c"));
   EXPECT_GT(oracle_.asked, 0);
   oracle_.measured = [](const FusionBlock& block) { return block.nodes.size() == 1 ? 50.0 : 200.0; };
-  EXPECT_THAT(FusionBlockNames(graph_, Plan()), ElementsAre("a", "b", "c"));
+  const FusionPlan apart = Plan();
+  EXPECT_THAT(FusionBlockNames(graph_, apart), ElementsAre("a", "b", "c"));
+  for (const Decision& decision : apart.decisions) {
+    EXPECT_FALSE(decision.fused);
+    EXPECT_THAT(decision.reason, HasSubstr("us against 0."));
+    EXPECT_THAT(decision.reason, HasSubstr("(measured)"));
+  }
 }
 
 TEST_F(GraphTurbo, AKernelThatFailsIsLeftOut) {
