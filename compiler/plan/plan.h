@@ -158,6 +158,9 @@ class Planner {
   // Does it plan over composites that are opened (simplify::OpenComposites), so that it can cut inside operators? What
   // it fuses again is the operator's kernel.
   virtual bool WantsOpened() const { return false; }
+  // Does `auto` ask it for a second plan, by measurements, where somebody measures? Each of its questions costs a
+  // worker some tenths of a second.
+  virtual bool OffersMeasured() const { return false; }
   virtual absl::StatusOr<FusionPlan> Plan(const ecg::Graph& graph, const DeviceModel& device, FusionOracle& oracle,
                                           const PlanOptions& options) const = 0;
 };

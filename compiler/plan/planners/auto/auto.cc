@@ -116,9 +116,9 @@ class Auto : public Planner {
       }
       begin(name);
       RETURN_IF_ERROR(Offer(name, graph, device, estimates, options, &offers, &refused));
-      if (name != kPreferredPlanner) continue;
+      if (!FindPlanner(name)->OffersMeasured()) continue;
       begin(absl::StrCat(name, " by measurements"));
-      RETURN_IF_ERROR(OfferMeasured(graph, device, oracle, options, &offers, &refused));
+      RETURN_IF_ERROR(OfferMeasured(name, graph, device, oracle, options, &offers, &refused));
     }
     // Stable, so that of equal plans the preferred planner's comes first. A plan without an estimate is none.
     std::stable_sort(offers.begin(), offers.end(),
@@ -158,13 +158,18 @@ class Auto : public Planner {
     return absl::OkStatus();
   }
 
-  // The preferred planner's plan by measurements; nothing where nobody measures.
-  static absl::Status OfferMeasured(const ecg::Graph& graph, const DeviceModel& device, FusionOracle& oracle,
-                                    const PlanOptions& options, std::vector<OfferedPlan>* offers,
+  // A planner's plan by measurements; nothing where nobody measures, or where another plan that rests on measurements
+  // is the same.
+  static absl::Status OfferMeasured(const std::string& name, const ecg::Graph& graph, const DeviceModel& device,
+                                    FusionOracle& oracle, const PlanOptions& options, std::vector<OfferedPlan>* offers,
                                     absl::Status* refused) {
-    RETURN_IF_ERROR(Offer(kPreferredPlanner, graph, device, oracle, options, offers, refused));
-    offers->back().measured = RestsOnMeasurements(offers->back().plan);
-    if (!offers->back().measured) offers->pop_back();
+    RETURN_IF_ERROR(Offer(name, graph, device, oracle, options, offers, refused));
+    OfferedPlan& made = offers->back();
+    made.measured = RestsOnMeasurements(made.plan);
+    const bool known = std::any_of(offers->begin(), offers->end() - 1, [&](const OfferedPlan& other) {
+      return other.measured && other.plan.fusion_blocks == made.plan.fusion_blocks;
+    });
+    if (!made.measured || known) offers->pop_back();
     return absl::OkStatus();
   }
 
@@ -187,12 +192,13 @@ class Auto : public Planner {
     return absl::OkStatus();
   }
 
-  // The plan that rests on measurements, which know more than estimates; else the preferred planner's, if the estimates
-  // of whole plans are too rough to say that another is faster; else the first offer. Whole plans are measured
-  // elsewhere.
+  // The preferred planner's plan that rests on measurements, which know more than estimates; else the preferred
+  // planner's, if the estimates of whole plans are too rough to say that another is faster; else the first offer. Whole
+  // plans are measured elsewhere.
   static FusionPlan Chosen(std::vector<OfferedPlan> offers) {
     const auto find = [&](const auto& is) { return std::find_if(offers.begin(), offers.end(), is); };
-    const auto measured = find([](const OfferedPlan& offer) { return offer.measured; });
+    const auto measured =
+        find([](const OfferedPlan& offer) { return offer.measured && offer.name == kPreferredPlanner; });
     const auto preferred = find([](const OfferedPlan& offer) { return offer.name == kPreferredPlanner; });
     const auto unfused = find([](const OfferedPlan& offer) { return offer.name == kUnfusedPlanner; });
     auto chosen = offers.begin();

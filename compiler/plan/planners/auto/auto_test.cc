@@ -46,6 +46,10 @@ class FakeOracle : public FusionOracle {
         ways.push_back({0, source});
         // Measurements keep everything apart.
         for (const FusionBlock& fusion_block : fusion_blocks) {
+          if (measured_with_directive > 0 && !fusion_block.directives.empty()) {
+            ways.back().latency_ns += measured_with_directive;
+            continue;
+          }
           ways.back().latency_ns +=
               IsMeasured(source) ? 100 * static_cast<double>(fusion_block.nodes.size() * fusion_block.nodes.size())
                                  : EstimateNs(graph, fusion_block.nodes);
@@ -60,6 +64,7 @@ class FakeOracle : public FusionOracle {
   }
 
   double each = 500, fused_more = 0;
+  double measured_with_directive = 0;  // of a kernel with directives; 0: as of every other one
   LatencySource source = LatencySource::kModel;
   int comparisons = 0;
 };
@@ -180,6 +185,34 @@ TEST(Auto, WhatRestsOnMeasurementsStaysUntilWholePlansAreMeasured) {
   EXPECT_TRUE(plan.offers[0].measured);
   EXPECT_NE(Find(plan, kPreferredPlanner), nullptr) << "its plan by estimates is offered, too";
   EXPECT_THAT(plan.offers[0].reason, HasSubstr("rests on measurements"));
+}
+
+// Where nothing leaves the core's cache, the chains of graph_turbo are the kernels of dnnfusion.
+TEST(Auto, APlanByMeasurementsIsOfferedOnce) {
+  FakeOracle oracle;
+  oracle.source = LatencySource::kMeasured;
+  const FusionPlan plan = Plan(oracle);
+  EXPECT_TRUE(FindPlanner("graph_turbo")->OffersMeasured());
+  EXPECT_EQ(Find(plan, "graph_turbo", /*measured=*/true), nullptr);
+  EXPECT_NE(Find(plan, "graph_turbo"), nullptr);
+}
+
+// On a device whose cores keep little, graph_turbo asks about chains, which are measured faster here than apart.
+TEST(Auto, ChainsByMeasurementsAreOfferedBesideKernelsByMeasurements) {
+  FakeOracle oracle;
+  oracle.source = LatencySource::kMeasured;
+  oracle.measured_with_directive = 1;
+  DeviceModel device;
+  device.memory = {{"L2", 4096, 1e10, false}, {"DRAM", 0, 1e9, true}};
+  const ecg::Graph graph = Graph();
+  const auto plan = AutoPlanner()->Plan(graph, device, oracle, {});
+  ASSERT_TRUE(plan.ok()) << plan.status();
+  const OfferedPlan* chains = Find(*plan, "graph_turbo", /*measured=*/true);
+  ASSERT_NE(chains, nullptr);
+  const OfferedPlan* kernels = Find(*plan, kPreferredPlanner, /*measured=*/true);
+  ASSERT_NE(kernels, nullptr);
+  EXPECT_LT(chains->plan.fusion_blocks.size(), kernels->plan.fusion_blocks.size());
+  EXPECT_EQ(plan->offers[0].name, kPreferredPlanner) << "until whole plans are measured";
 }
 
 TEST(Auto, EachPartOfTheWorkIsAnnounced) {

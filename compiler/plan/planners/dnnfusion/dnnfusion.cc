@@ -587,6 +587,7 @@ class DnnFusion : public Planner {
  public:
   DnnFusion(const char* name, bool epilogues_first) : name_(name), epilogues_first_(epilogues_first) {}
   const char* name() const override { return name_; }
+  bool OffersMeasured() const override { return epilogues_first_; }
 
   absl::StatusOr<FusionPlan> Plan(const ecg::Graph& graph, const DeviceModel& device, FusionOracle& oracle,
                                   const PlanOptions& options) const override {

@@ -244,6 +244,7 @@ class DepthFirst {
 class GraphTurbo : public Planner {
  public:
   const char* name() const override { return "graph_turbo"; }
+  bool OffersMeasured() const override { return true; }
 
   absl::StatusOr<FusionPlan> Plan(const ecg::Graph& graph, const DeviceModel& device, FusionOracle& oracle,
                                   const PlanOptions& options) const override {
