@@ -20,6 +20,7 @@
 #include "compiler/pipeline/pass_runner.h"
 #include "compiler/pipeline/plan_account.h"
 #include "compiler/pipeline/verify.h"
+#include "compiler/plan/planners/auto/auto.h"
 #include "compiler/plan/planners/none/none.h"
 #include "compiler/simplify/passes.h"
 #include "runtime/base/status_macros.h"
@@ -53,6 +54,7 @@ struct Way {
   std::optional<ecg::Graph> graph = std::nullopt;  // that computes the same; nullopt: the one that was planned
   const ValueLayouts* layouts = nullptr;           // null: those that are chosen for the device
   LatencyOracle* tuning = nullptr;                 // whose answers choose schedules; null: the scheduler chooses
+  std::string planner = {};                        // without a given plan; empty: the options'
 };
 
 absl::StatusOr<std::unique_ptr<Prepared>> MakeWay(const Compilation& made, const Way& way) {
@@ -63,6 +65,7 @@ absl::StatusOr<std::unique_ptr<Prepared>> MakeWay(const Compilation& made, const
   plan->planned.input_extents = made.planned->input_extents;
   CompileOptions options = made.options;
   if (way.tuning == nullptr) options.tune = "off";
+  if (!way.planner.empty()) options.planner = way.planner;
   options.threads = way.threads;
   ModelOracle estimates;
   CompileContext context = made.context;
@@ -191,12 +194,22 @@ void TakePlan(const CompileAccount& other, CompileAccount* account) {
 }
 
 constexpr char kOffline[] = "offline", kByEstimates[] = "by estimates", kTuned[] = " with tuned schedules";
+constexpr char kAutoOffline[] = "auto offline";
+
+// A plan for this device and its threads, at typical rates.
+Way ForThisDevice(const Compilation& compilation, std::string name, const FusionPlan* given) {
+  return {std::move(name), WithTypicalRates(*compilation.context.device), compilation.options.threads, given};
+}
 
 // Makes a plan the next candidate, unless it cannot be made or has the kernels of `made` or of another candidate.
 // Returns whether it is one.
 absl::StatusOr<bool> AddCandidate(const Compilation& compilation, const Prepared& made, const Way& way,
                                   std::vector<Candidate>* candidates) {
   absl::StatusOr<std::unique_ptr<Prepared>> plan = MakeWay(compilation, way);
+  if (!plan.ok() && !absl::IsCancelled(plan.status()) && way.given != nullptr) {
+    // One thread of a typical core divides some kernels that were planned for several threads.
+    plan = MakeWay(compilation, ForThisDevice(compilation, way.name, way.given));
+  }
   if (absl::IsCancelled(plan.status())) return plan.status();
   if (!plan.ok()) return false;
   if (way.tuning != nullptr && (*plan)->account.tuned == 0) return false;
@@ -248,10 +261,16 @@ absl::StatusOr<std::vector<Candidate>> CandidatesBeside(const Compilation& compi
   const DeviceModel& device = *compilation.context.device;
   std::vector<Way> ways;
   const bool cpu = device.kind == "cpu";
-  if (cpu) ways.push_back({kOffline, TypicalCoreLike(device), 1});
   const DeviceModel typical = WithTypicalRates(device);
   const std::vector<OfferedPlan>& offers = made.planned.plan.offers;
-  if (offers.empty()) ways.push_back({kByEstimates, typical, compilation.options.threads});
+  if (cpu) {
+    ways.push_back({kOffline, TypicalCoreLike(device), 1});
+    if (!offers.empty()) {
+      ways.back().planner = kPreferredPlanner;  // fusion-compile's
+      ways.push_back({kAutoOffline, TypicalCoreLike(device), 1});
+    }
+  }
+  if (offers.empty()) ways.push_back(ForThisDevice(compilation, kByEstimates, nullptr));
   for (const OfferedPlan* offer : OffersToMeasure(offers)) {
     // As the offline plan, beside which they are measured.
     ways.push_back(
@@ -277,7 +296,7 @@ absl::StatusOr<std::vector<Candidate>> CandidatesBeside(const Compilation& compi
   }
   if (!passes::MayTune(compilation)) return candidates;
   KnownAnswers known(compilation.context.oracle);
-  for (const char* structure : {kOffline, kByEstimates}) {
+  for (const char* structure : {kOffline, kAutoOffline, kByEstimates}) {
     const auto of =
         std::find_if(candidates.begin(), candidates.end(), [&](const Candidate& one) { return one.name == structure; });
     if (of == candidates.end()) continue;
@@ -324,8 +343,7 @@ absl::Status CompareSchedules(const Compilation& compilation, const std::map<std
   std::vector<Way> ways;
   if (device.kind == "cpu") {
     const Candidate& offer = (*candidates)[*chosen];
-    ways.push_back({absl::StrCat(offer.name, " for this device"), WithTypicalRates(device), compilation.options.threads,
-                    &offer.own->planned.plan});
+    ways.push_back(ForThisDevice(compilation, absl::StrCat(offer.name, " for this device"), &offer.own->planned.plan));
   }
   if (passes::MayTune(compilation)) ways.push_back(Tuned(compilation, (*candidates)[*chosen], &known));
   for (const Way& way : ways) RETURN_IF_ERROR(AddCandidate(compilation, made, way, candidates).status());
