@@ -304,6 +304,32 @@ TEST_F(PlanCandidates, PlansThatAreEstimatedFarSlowerAreNotMeasured) {
   EXPECT_THAT(ratios.descriptions, ::testing::Not(::testing::Contains(HasSubstr("souffle-paper"))));
 }
 
+// Two threads are better off with a depthwise convolution in the tasks of a product; one thread of a typical core would
+// compute it first, in a phase of its own, which the plan does not allow.
+TEST_F(PlanCandidates, APlanForSeveralThreadsThatOneThreadDividesIsMeasuredAsItIs) {
+  testing::GraphMaker pair;
+  const std::vector<int64_t> ones(4, 1);
+  const auto product = [&](ecg::ValueId x) {
+    return pair.Op("Relu", {pair.Op("Conv", {x, pair.Weight({232, 232, 1, 1}), pair.Weight({232})})});
+  };
+  const ecg::ValueId windows =
+      pair.Op("Conv", {product(pair.In({1, 232, 14, 14})), pair.Weight({232, 1, 3, 3}), pair.Weight({232})},
+              {{"pads", ones}, {"strides", std::vector<int64_t>{2, 2}}, {"group", int64_t{232}}});
+  pair.Out(product(product(windows)));
+  files_.graph = &pair.graph();
+  RatioOf ratios;
+  context_.plans = &ratios;
+  kernels_.source = LatencySource::kModel;
+  options_.planner = "auto";
+  options_.threads = 2;
+  device_.parallel_units = 2;
+  ratios.fastest = "plan dnnfusion";
+  const CompileAccount account = CompileIt();
+  EXPECT_THAT(ratios.descriptions, ::testing::IsSupersetOf({"plan offline, 4 kernels", "plan dnnfusion, 3 kernels"}));
+  EXPECT_EQ(shipped_, 3u);
+  EXPECT_EQ(account.kernels, 3);
+}
+
 // Whole plans are compared although no planner measured a kernel.
 TEST_F(PlanCandidates, PlansByEstimatesOfSeveralPlannersAreMeasuredToo) {
   RatioOf ratios;
