@@ -304,37 +304,31 @@ TEST_F(PlanCandidates, PlansThatAreEstimatedFarSlowerAreNotMeasured) {
   EXPECT_THAT(ratios.descriptions, ::testing::Not(::testing::Contains(HasSubstr("souffle-paper"))));
 }
 
-// A stage of two branches that down-samples. Two threads are better off with the depthwise convolution in the tasks of
-// the product behind it; one thread of a typical core computes it first, in a phase of its own, which the plan does not
-// allow.
-TEST_F(PlanCandidates, APlanForSeveralThreadsThatOneThreadDividesIsMeasuredAsItIs) {
-  constexpr int64_t kChannels = 232;
-  testing::GraphMaker stage;
-  const auto conv = [&](ecg::ValueId x, const Shape& weights, int64_t group, int64_t stride) {
-    return stage.Op("Conv", {x, stage.Weight(weights), stage.Weight({weights[0]})},
-                    {{"pads", std::vector<int64_t>(4, weights[2] / 2)},
-                     {"strides", std::vector<int64_t>(2, stride)},
-                     {"group", group}});
-  };
-  const auto product = [&](ecg::ValueId x) { return conv(x, {kChannels, kChannels, 1, 1}, 1, 1); };
-  const auto windows = [&](ecg::ValueId x) { return conv(x, {kChannels, 1, 3, 3}, kChannels, 2); };
-  const ecg::ValueId x = stage.In({1, kChannels, 14, 14});
-  const ecg::ValueId left = stage.Op("Relu", {product(windows(x))});
-  const ecg::ValueId right = stage.Op("Relu", {product(windows(stage.Op("Relu", {product(x)})))});
-  const ecg::ValueId both = stage.Op("Concat", {left, right}, {{"axis", int64_t{1}}});
-  stage.Out(stage.Op("Relu", {conv(both, {2 * kChannels, 2 * kChannels, 1, 1}, 1, 1)}));
-  files_.graph = &stage.graph();
+// Rows of 2 MiB fit the cores of this device, and not the typical core's, on which the softmax would read what another
+// phase computed; the plan does not allow that.
+TEST_F(PlanCandidates, APlanThatTheTypicalCoreDividesIsMeasuredAsItIs) {
+  testing::GraphMaker long_rows;
+  const ecg::ValueId bent = long_rows.Op("Tanh", {long_rows.In({4, 1 << 19})});
+  long_rows.Out(long_rows.Op("Softmax", {bent}, {{"axis", int64_t{-1}}}));
+  MakeClassifier(32, 128, &long_rows);
+  files_.graph = &long_rows.graph();
   RatioOf ratios;
   context_.plans = &ratios;
-  kernels_.source = LatencySource::kModel;
   options_.planner = "auto";
   options_.threads = 2;
   device_.parallel_units = 2;
-  ratios.fastest = "plan dnnfusion";
+  for (MemoryLevel& level : device_.memory) {
+    if (level.name == "L2") level.size_bytes = 64 << 20;
+    if (level.name == "L3") level.size_bytes = 256 << 20;
+  }
+  ratios.fastest = "plan dnnfusion,";
   const CompileAccount account = CompileIt();
-  EXPECT_THAT(ratios.descriptions, ::testing::IsSupersetOf({"plan offline, 6 kernels", "plan dnnfusion, 5 kernels"}));
-  EXPECT_EQ(shipped_, 5u);
-  EXPECT_EQ(account.kernels, 5);
+  const auto by_estimates = std::find_if(account.alternatives.begin(), account.alternatives.end(),
+                                         [](const PlanAlternative& one) { return one.plan == "dnnfusion"; });
+  ASSERT_NE(by_estimates, account.alternatives.end());
+  EXPECT_GT(by_estimates->rounds, 0);
+  EXPECT_EQ(shipped_, 2u) << "by measurements the classifier is two kernels";
+  EXPECT_EQ(account.kernels, 2);
 }
 
 // Whole plans are compared although no planner measured a kernel.
