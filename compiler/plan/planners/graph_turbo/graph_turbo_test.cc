@@ -107,7 +107,9 @@ TEST_F(GraphTurbo, CutsAChainWhereThatCostsLeast) {
 
 TEST_F(GraphTurbo, EstimatesHaveToPromiseMoreThanTheirError) {
   oracle_.depth_first = [](const FusionBlock& block) { return 95 * static_cast<double>(block.nodes.size()); };
-  EXPECT_THAT(FusionBlockNames(graph_, Plan()), ElementsAre("a", "b", "c"));
+  const FusionPlan plan = Plan();
+  EXPECT_THAT(FusionBlockNames(graph_, plan), ElementsAre("a", "b", "c"));
+  for (const Decision& decision : plan.decisions) EXPECT_THAT(decision.reason, HasSubstr("by the error of estimates"));
 }
 
 TEST_F(GraphTurbo, AMeasurementDecides) {
