@@ -55,6 +55,7 @@ struct Way {
   const ValueLayouts* layouts = nullptr;           // null: those that are chosen for the device
   LatencyOracle* tuning = nullptr;                 // whose answers choose schedules; null: the scheduler chooses
   std::string planner = {};                        // without a given plan; empty: the options'
+  bool or_for_this_device = false;                 // where it cannot be made
 };
 
 absl::StatusOr<std::unique_ptr<Prepared>> MakeWay(const Compilation& made, const Way& way) {
@@ -206,8 +207,7 @@ Way ForThisDevice(const Compilation& compilation, std::string name, const Fusion
 absl::StatusOr<bool> AddCandidate(const Compilation& compilation, const Prepared& made, const Way& way,
                                   std::vector<Candidate>* candidates) {
   absl::StatusOr<std::unique_ptr<Prepared>> plan = MakeWay(compilation, way);
-  if (!plan.ok() && !absl::IsCancelled(plan.status()) && way.given != nullptr) {
-    // One thread of a typical core divides some kernels that were planned for several threads.
+  if (!plan.ok() && !absl::IsCancelled(plan.status()) && way.or_for_this_device) {
     plan = MakeWay(compilation, ForThisDevice(compilation, way.name, way.given));
   }
   if (absl::IsCancelled(plan.status())) return plan.status();
@@ -272,9 +272,12 @@ absl::StatusOr<std::vector<Candidate>> CandidatesBeside(const Compilation& compi
   }
   if (offers.empty()) ways.push_back(ForThisDevice(compilation, kByEstimates, nullptr));
   for (const OfferedPlan* offer : OffersToMeasure(offers)) {
-    // As the offline plan, beside which they are measured.
-    ways.push_back(
-        {NameOf(*offer), cpu ? TypicalCoreLike(device) : typical, cpu ? 1 : compilation.options.threads, &offer->plan});
+    Way& way = ways.emplace_back(ForThisDevice(compilation, NameOf(*offer), &offer->plan));
+    if (!cpu) continue;
+    // As the offline plan, beside which they are measured. One thread of a typical core divides some kernels that were
+    // planned for several threads.
+    way.device = TypicalCoreLike(device), way.threads = 1;
+    way.or_for_this_device = true;
   }
   // A permuted weight that others read in its own order is held twice, which small bundles should not.
   if (compilation.options.disabled_passes.count("carry-permutations") == 0 && compilation.options.size != "small") {

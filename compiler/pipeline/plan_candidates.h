@@ -13,8 +13,8 @@
 // best, and that of `none`, are measured beside the one that it chose, each under its planner's name
 // (docs/decisions/0043-auto.md); the offline plan is that of its preferred planner, as fusion-compile's, and "auto
 // offline" the one that it chooses by the same estimates. Offers are scheduled as the offline plan is, or for this
-// device where one thread of a typical core cannot keep a kernel whole. Last, such a plan that is the fastest is compared with its own structure, scheduled
-// for this device at typical rates and in the schedules that tuning found.
+// device where one thread of a typical core cannot keep a kernel whole. Last, such a plan that is the fastest is
+// compared with its own structure, scheduled for this device at typical rates and in the schedules that tuning found.
 #ifndef FUSION_COMPILER_PIPELINE_PLAN_CANDIDATES_H_
 #define FUSION_COMPILER_PIPELINE_PLAN_CANDIDATES_H_
 

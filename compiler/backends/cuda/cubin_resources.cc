@@ -3,7 +3,6 @@
 #include <elf.h>
 
 #include <cstring>
-#include <optional>
 #include <vector>
 
 #include "absl/strings/string_view.h"

@@ -35,13 +35,14 @@ constexpr const char* kForms[] = {"halos", "windows"};
 // A row of layers as one kernel.
 struct Piece {
   FusionBlock fusion_block;
-  double fused_ns = 0, apart_ns = 0;
+  double layers_ns = 0;               // the estimates of its layers
+  double fused_ns = 0, apart_ns = 0;  // estimated, then as compared
   LatencySource source = LatencySource::kModel;
   bool asked = false;    // it was measured, or the estimates decide
   bool refused = false;  // it failed when it was measured
 
   // Returns this kernel's part of the sum over a chain, in which layers count with their estimates.
-  double Cost(double layers_ns) const {
+  double Cost() const {
     if (refused) return std::numeric_limits<double>::infinity();
     if (IsMeasured(source)) return layers_ns * fused_ns / apart_ns;
     return asked ? fused_ns * kMargin : fused_ns / kMargin;
@@ -90,11 +91,11 @@ class DepthFirst {
         if (!gains || scheduled_ >= kMostKernels) continue;
         RETURN_IF_ERROR(CheckCancelled());
         std::vector<NodeId> nodes;
-        double apart_ns = 0;
+        double layers_ns = 0;
         for (size_t l = first; l < last; ++l) {
           const std::vector<NodeId>& layer = plan_.fusion_blocks[chain.layers[l]].nodes;
           nodes.insert(nodes.end(), layer.begin(), layer.end());
-          apart_ns += LayerNs(chain.layers[l]);
+          layers_ns += LayerNs(chain.layers[l]);
         }
         std::sort(nodes.begin(), nodes.end());
         std::optional<Piece> best;
@@ -104,7 +105,7 @@ class DepthFirst {
           ++scheduled_;
           const absl::StatusOr<FusionBlockAccount> fit = oracle_.Fit(graph_, fusion_block);
           if (!fit.ok() || (best && best->fused_ns <= fit->estimate_ns)) continue;
-          best = Piece{std::move(fusion_block), fit->estimate_ns, apart_ns};
+          best = Piece{std::move(fusion_block), layers_ns, fit->estimate_ns, layers_ns};
         }
         if (best) pieces_.emplace(std::pair(chain.layers[first], chain.layers[last - 1]), *std::move(best));
       }
@@ -128,9 +129,7 @@ class DepthFirst {
       for (size_t first = 0; first + 1 < last; ++first) {
         const auto piece = pieces_.find({layers[first], layers[last - 1]});
         if (piece == pieces_.end()) continue;
-        double layers_ns = 0;
-        for (size_t l = first; l < last; ++l) layers_ns += LayerNs(layers[l]);
-        const double ns = best[first].ns + piece->second.Cost(layers_ns);
+        const double ns = best[first].ns + piece->second.Cost();
         if (ns < best[last].ns) best[last] = {ns, first, &piece->second};
       }
     }
